@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -33,7 +34,7 @@ from reconciler.model import (
     name_part,
 )
 from reconciler.text import count_of, list_some, moment_text, shown
-from reconciler.workflows import AlterRequest, ClusterTarget, LoadedManifests, desired_for, stop_on
+from reconciler.workflows import AlterRequest, ClusterTarget, desired_for, stop_on
 from reconciler.yaml import ScalarEdit, ScalarEditError, expand_scalars
 
 _UNITS: Final = {"m": "minutes", "h": "hours", "d": "days"}
@@ -75,49 +76,40 @@ def temporary_values(request: AlterRequest, target: ClusterTarget, *, until: dat
         raise UsageError("--for sets values for a while: give them with --add, and no --delete")
     if not target.spec.scope.contains(request.entity):
         raise UsageError(f"{request.entity} is outside the scope of the manifests, so no run would take the value back")
-    until = _whole_second(until)
-    places = {key: _place(QuotaKey(key), request.entity, target) for key in request.add}
-    edits: dict[str, list[ScalarEdit]] = {}
-    overrides: dict[str, dict[str, str]] = {}
-    notes = []
+    until = until.astimezone(datetime.UTC).replace(microsecond=0)
     sharing = clusters_of_values(target.loaded, leave_out=[target.spec.name])
-    for key, quota in places.items():
-        value = value_text(QuotaKey(key), request.add[key])
-        if others := sharing.get(quota.source):
+    edits, notes = defaultdict[str, list[ScalarEdit]](list), []
+    overrides, shared = defaultdict[str, dict[str, str]](dict), dict[str, Span]()
+    for key, number in request.add.items():
+        quota = _place(QuotaKey(key), request.entity, target)
+        place, value = quota.source, value_text(QuotaKey(key), number)
+        timed = f"value: {value}, until: {until:%Y-%m-%dT%H:%M:%SZ}"
+        others = sharing.get(place)
+        if others:
             _require_no_override(key, request.entity, target, others)
             # Without then, an override falls back to the value of the entry.
-            overrides.setdefault(quota.source.file, {})[key] = f"{{value: {value}, until: {until:%Y-%m-%dT%H:%M:%SZ}}}"
-            notes.append(_note(key, quota, value, until, only=target.spec.name))
-            continue
-        new = f"{{value: {value}, until: {until:%Y-%m-%dT%H:%M:%SZ}, then: {quota.text}}}"
-        place = quota.source
-        edits.setdefault(place.file, []).append(ScalarEdit(line=place.line, column=place.column, old=quota.text, new=new))
-        notes.append(_note(key, quota, value, until))
-    sources = {quota.source.file: quota.source for quota in places.values() if quota.source in sharing}
-
-    def edited(file: str, content: bytes) -> bytes:
-        content = expand_scalars(content, edits[file]) if file in edits else content
-        if file not in overrides:
-            return content
-        place = sources[file]
-        path = entry_of_value(content, place)
-        if path is None:
-            raise ScalarEditError(ScalarEdit(line=place.line, column=place.column, old="quotas", new="overrides"))
-        return with_override(content, path, target.spec.name or "", overrides[file])
+            overrides[place.file][key], shared[place.file] = f"{{{timed}}}", place
+        else:
+            new = f"{{{timed}, then: {quota.text}}}"
+            edits[place.file].append(ScalarEdit(line=place.line, column=place.column, old=quota.text, new=new))
+        notes.append(_note(key, quota, value, until, only=target.spec.name if others else None))
 
     revisions = []
     for file in sorted({*edits, *overrides}):
-        before = read_manifest(file)
+        before = after = read_manifest(file)
         with in_place(file):
-            after = edited(file, before)
+            if edits[file]:
+                after = expand_scalars(after, edits[file])
+            if file in shared:
+                line, column = shared[file].line, shared[file].column
+                path = entry_of_value(after, shared[file])
+                if path is None:
+                    raise ScalarEditError(ScalarEdit(line=line, column=column, old="quotas", new="overrides"))
+                after = with_override(after, path, target.spec.name or "", overrides[file])
         revisions.append(rewrite_file(file, before, after, paths=target.paths))
-    _require_valid(revisions, target.loaded, target.spec.name)
+    # A value that the rules refuse would stop every later run.
+    stop_on(desired_for(with_revisions(target.loaded, revisions), target.spec.name)[2])
     return TemporaryValues(revisions=tuple(revisions), notes=tuple(notes))
-
-
-def _require_valid(revisions: Sequence[FileRevision], loaded: LoadedManifests, cluster: str | None) -> None:
-    """Raise ``ManifestError`` for a value that the rules of the repository refuse: the manifests would stop every later run."""
-    stop_on(desired_for(with_revisions(loaded, revisions), cluster)[2])
 
 
 def require_unchanged(revisions: Sequence[FileRevision]) -> None:
@@ -125,10 +117,6 @@ def require_unchanged(revisions: Sequence[FileRevision]) -> None:
     for revision in revisions:
         if read_manifest(revision.path) != revision.before:
             raise FileAccessError(f"{shown(revision.path)} changed meanwhile. Nothing was written: run the command again")
-
-
-def _whole_second(moment: datetime.datetime) -> datetime.datetime:
-    return moment.astimezone(datetime.UTC).replace(microsecond=0)
 
 
 def _note(key: str, quota: DesiredQuota, value: str, until: datetime.datetime, *, only: str | None = None) -> Message:
@@ -161,7 +149,7 @@ def _place(key: QuotaKey, entity: Entity, target: ClusterTarget) -> DesiredQuota
 
 
 def _obstacles(key: QuotaKey, entity: Entity, target: ClusterTarget, quota: object) -> Iterator[str]:
-    """Return why a value cannot be replaced where it stands."""
+    """Yield why a value cannot be replaced where it stands."""
     by_hand = "Change the manifest by hand"
     expiry = target.desired.entities[entity].expiries.get(key)
     if expiry is not None:
@@ -172,10 +160,11 @@ def _obstacles(key: QuotaKey, entity: Entity, target: ClusterTarget, quota: obje
         return
     if quota.profile is not None:
         yield f"the value of {key.value} is that of profile {display_name(quota.profile)}. Give {entity} its own"
-    others = [each for each in _sharing(key, quota.source, target) if each != entity]
+    by_entity = {each: declared.quotas.get(key) for each, declared in target.desired.entities.items() if each != entity}
+    others = [str(each) for each, other in by_entity.items() if other is not None and other.source == quota.source]
     if others:
-        names = list_some([str(each) for each in others], _NAMED)
-        yield f"{count_of(len(others), 'other entity shares', 'other entities share')} the value: {names}. Give {entity} its own"
+        sharing = count_of(len(others), "other entity shares", "other entities share")
+        yield f"{sharing} the value: {list_some(others, _NAMED)}. Give {entity} its own"
 
 
 def _require_no_override(key: str, entity: Entity, target: ClusterTarget, others: Sequence[str]) -> None:
@@ -196,10 +185,3 @@ def _is_plain(key: QuotaKey, quota: DesiredQuota) -> bool:
         return quota.unit is None and parse_value(key, quota.text).number == quota.value
     except ValueRefusedError:
         return False
-
-
-def _sharing(key: QuotaKey, source: Span, target: ClusterTarget) -> Iterator[Entity]:
-    for entity, declared in target.desired.entities.items():
-        quota = declared.quotas.get(key)
-        if quota is not None and quota.source == source:
-            yield entity
