@@ -8,11 +8,22 @@ from dataclasses import dataclass, replace
 
 from reconciler.features.manifest_edits import clusters_of_values
 from reconciler.features.rightsizing.proposals import ChangeBounds, propose
-from reconciler.features.rightsizing.sizing import ChangedOutcome, History, QuotaUse, SizedQuota, Sizing, judge_use
+from reconciler.features.rightsizing.sizing import ChangedOutcome, QuotaUse, SizedQuota, Sizing, judge_use
 from reconciler.manifest import SizingRules
-from reconciler.model import DEFAULT, BacktestReport, BucketVerdict, CurrentState, Entity, ManifestCommit, QuotaKey, Span, Verdict
+from reconciler.model import (
+    DEFAULT,
+    BacktestReport,
+    BucketVerdict,
+    CurrentState,
+    Entity,
+    ManifestCommit,
+    Provenance,
+    QuotaKey,
+    Span,
+    Verdict,
+)
 from reconciler.ports import Progress
-from reconciler.traffic import Backtest, BacktestRequest, broker_loss_factor
+from reconciler.traffic import Backtest, broker_loss_factor
 from reconciler.workflows import (
     BacktestOptions,
     Intent,
@@ -31,7 +42,7 @@ class SizingReport:
 
     cluster: str | None
     """The name of the Cluster manifest."""
-    history: History
+    history: Provenance
     """What was read."""
     rules: SizingRules
     """When a limit is changed."""
@@ -69,11 +80,10 @@ def size_cluster(
     with open_recorded(proposal, options, by_seconds=not request.exact, progress=progress) as recorded:
         progress.step("judging the declared limits")
         report = Backtest(recorded, in_effect).report()
-        seen = report.provenance
-        history = History(begin=seen.start, end=seen.end, source=seen.source, brokers=seen.brokers)
+        history = report.provenance
         shared = clusters_of_values(intent.loaded, leave_out=[intent.spec.name])
         bounds = ChangeBounds(intent=intent, end=history.end, shared=shared, changed_at=changed_at)
-        quotas = propose(_judged(intent, report, in_effect, history), bounds)
+        quotas = propose(_judged(intent, report, calls_back=in_effect.calls_back), bounds)
         if changes := _changes(quotas):
             progress.step("judging the proposed limits")
             after = set_quotas(proposal, changes)
@@ -89,10 +99,11 @@ def size_cluster(
     )
 
 
-def _judged(intent: Intent, report: BacktestReport, request: BacktestRequest, history: History) -> list[SizedQuota]:
-    uses = quota_uses(report, calls_back=request.calls_back, brokers=history.brokers)
+def _judged(intent: Intent, report: BacktestReport, *, calls_back: bool) -> list[SizedQuota]:
+    history = report.provenance
+    uses = quota_uses(report, calls_back=calls_back, brokers=history.brokers)
     rules, excluded = intent.loaded.repository.rightsize, _excluded(intent)
-    unknown = QuotaUse(doubt="a quota callback decides which quota limits a client" if request.calls_back else None)
+    unknown = QuotaUse(doubt="a quota callback decides which quota limits a client" if calls_back else None)
     sized = []
     for entity, declared in intent.desired.entities.items():
         of_default = any(name is DEFAULT for _, name in entity.parts)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from reconciler.documents import VALUES, Document, row
 from reconciler.features.rightsizing.measuring import SizingReport
-from reconciler.features.rightsizing.sizing import ChangedOutcome, History, QuotaUse, SizedQuota, Sizing
+from reconciler.features.rightsizing.sizing import ChangedOutcome, QuotaUse, SizedQuota, Sizing
 from reconciler.manifest import SizingRules
-from reconciler.model import Verdict, bucket_words, display_name
+from reconciler.model import Provenance, Verdict, bucket_words, display_name
 from reconciler.render import Block, Column, Line, Style, View, chip, heading, labelled, line, table
 from reconciler.text import count_of, length_text, percent_text, rate
 
@@ -61,8 +60,9 @@ def sizing_view(report: SizingReport) -> View:
 def history_words(report: SizingReport) -> str:
     """The time and the brokers of the traffic, as a clause."""
     history = report.history
-    length = f"{length_text(history.length.total_seconds())}, {count_of(history.brokers, 'broker')}"
-    return f"traffic of {history.begin:%Y-%m-%d %H:%M} to {history.end:%Y-%m-%d %H:%M} UTC ({length})"
+    seconds = (history.end - history.start).total_seconds()
+    length = f"{length_text(seconds)}, {count_of(history.brokers, 'broker')}"
+    return f"traffic of {history.start:%Y-%m-%d %H:%M} to {history.end:%Y-%m-%d %H:%M} UTC ({length})"
 
 
 def sizing_sentence(report: SizingReport) -> str:
@@ -129,11 +129,6 @@ def counts_of_sizings(report: SizingReport) -> Mapping[Sizing, int]:
     return {each: sum(quota.sizing is each for quota in report.quotas) for each in Sizing}
 
 
-def history_days(history: History) -> float:
-    """Return the length of the history in days."""
-    return history.length / datetime.timedelta(days=1)
-
-
 RIGHTSIZE: Final = Document(
     cls=SizingReport,
     name="rightsize",
@@ -141,7 +136,7 @@ RIGHTSIZE: Final = Document(
     codec=VALUES.extended(
         {
             SizingReport: row("cluster history rules summary quotas notes", summary=counts_of_sizings),
-            History: row("from=begin to=end days source brokers", days=history_days),
+            Provenance: row("from=start to=end days source brokers"),
             SizingRules: row("lower_below days changes"),
             SizedQuota: row("entity key owner limit verdict=sizing reason *use value left backtest=outcome source"),
             QuotaUse: row("highest safe quota_groups=groups first_request=first last_request=last"),

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from reconciler.manifest import SizingRules
-from reconciler.model import BucketName, Entity, QuotaKey, Span, UnusedReason, Verdict
+from reconciler.model import BucketName, Entity, Provenance, QuotaKey, Span, UnusedReason, Verdict
 from reconciler.text import count_of, percent_text, rate
 
 WEEKS: Final = datetime.timedelta(weeks=2)
@@ -40,25 +40,6 @@ class Sizing(enum.StrEnum):
     """The manifest excludes the quota."""
     FITS = "fits"
     """The limit fits what was used of it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class History:
-    """The time that the traffic covers, UTC."""
-
-    begin: datetime.datetime
-    """Time of the first recorded request, UTC."""
-    end: datetime.datetime
-    """Time of the last recorded request, UTC."""
-    source: str
-    """What the traffic is: ``request-log``, ``normal-form``, ``cells`` or another source."""
-    brokers: int
-    """Brokers with recorded traffic."""
-
-    @property
-    def length(self) -> datetime.timedelta:
-        """The time from the first to the last request."""
-        return self.end - self.begin
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,7 +135,9 @@ Judgement: TypeAlias = tuple[Sizing, str, float | None]
 """How a quota fits, why, and the value that would. ``None``: no value is proposed."""
 
 
-def judge_use(key: QuotaKey, limit: float, use: QuotaUse, history: History, rules: SizingRules, *, of_default: bool) -> Judgement:
+def judge_use(
+    key: QuotaKey, limit: float, use: QuotaUse, history: Provenance, rules: SizingRules, *, of_default: bool
+) -> Judgement:
     """Return how a limit fits, and a better one. ``of_default``: it also limits clients that come later."""
     if use.verdict is None:
         return _without_traffic(use, history, rules, of_default=of_default)
@@ -168,7 +151,7 @@ def judge_use(key: QuotaKey, limit: float, use: QuotaUse, history: History, rule
     return _unthrottled(key, limit, use, highest, history, rules)
 
 
-def _unthrottled(key: QuotaKey, limit: float, use: QuotaUse, highest: str, history: History, rules: SizingRules) -> Judgement:
+def _unthrottled(key: QuotaKey, limit: float, use: QuotaUse, highest: str, history: Provenance, rules: SizingRules) -> Judgement:
     """``highest``: the highest rate, as a clause."""
     if use.needed is None:
         return Sizing.INCONCLUSIVE, use.reason or use.doubt or "the history shows no peak", None
@@ -196,25 +179,25 @@ def _raised(key: QuotaKey, limit: float, use: QuotaUse, words: str, *, at_any_ra
     return Sizing.RAISE, f"{words}{least}", value
 
 
-def _without_traffic(use: QuotaUse, history: History, rules: SizingRules, *, of_default: bool) -> Judgement:
+def _without_traffic(use: QuotaUse, history: Provenance, rules: SizingRules, *, of_default: bool) -> Judgement:
     if use.unused is None:
         return Sizing.NOT_CHECKED, use.doubt or "this source records nothing that the key limits", None
     hidden = use.unused is UnusedReason.HIDDEN
     words = "stronger quotas override it for every recorded client" if hidden else "no recorded client uses it"
     if of_default:
         return Sizing.FITS, f"{words}. A default limits clients that come later", None
-    days = count_of(int(history.length / _DAY), "day")
-    if history.length < rules.days * _DAY:
+    days = count_of(int(history.days), "day")
+    if history.days < rules.days:
         return Sizing.INCONCLUSIVE, f"{words} in {days}, and {rules.days} days decide", None
     return Sizing.UNUSED, f"{words} in {days}", None
 
 
-def _doubt_to_lower(use: QuotaUse, history: History) -> str | None:
+def _doubt_to_lower(use: QuotaUse, history: Provenance) -> str | None:
     """Return why a limit with little use stays as it is; ``None``: it can be lowered."""
     if use.was_throttled:
         return "a quota throttled its clients in this history, which does not show how much they would have sent"
-    if history.length < WEEKS:
-        return f"the history covers {count_of(int(history.length / _DAY), 'day')}, and two whole weeks decide"
+    if history.end - history.start < WEEKS:
+        return f"the history covers {count_of(int(history.days), 'day')}, and two whole weeks decide"
     if use.first is None or use.last is None:
         return "the history does not show since when its clients send"
     if use.last - use.first < WEEKS:

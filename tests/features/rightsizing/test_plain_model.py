@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.features.rightsizing.sizing import History, QuotaUse, Sizing, judge_use
+from reconciler.features.rightsizing.sizing import QuotaUse, Sizing, judge_use
 from reconciler.manifest import SizingRules
-from reconciler.model import QuotaKey, Verdict
+from reconciler.model import Coverage, QuotaKey, Verdict
 from tests.builders import NOON
 from tests.features.rightsizing.conftest import World, burst
+from tests.support.backtest_reports import provenance
 
 KEY = QuotaKey.PRODUCER_BYTE_RATE
 KIB = 1024
@@ -90,7 +91,8 @@ USES = st.builds(
     first=st.just(NOON),
     last=st.datetimes(NOON.replace(tzinfo=None)).map(lambda at: min(at.replace(tzinfo=NOON.tzinfo), NOON.replace(month=6))),
 )
-HISTORY = History(begin=NOON, end=NOON.replace(month=6), source="cells", brokers=3)
+RECORDED = Coverage(broker=1, requests=1, start=NOON, end=NOON.replace(month=6), minutes=1)
+HISTORY = provenance(coverage=(RECORDED,))
 
 
 @given(st.floats(1, 1e9), USES, st.booleans())
