@@ -65,9 +65,6 @@ _GROUPS: Final = MissingEvidence(
     because="the cluster stores groups for the broker plugin, and the Cluster manifest does not name the plugin",
     remedy="set spec.quotaCallback of the Cluster manifest, see kafka-quotas explain totals-and-groups",
 )
-_LENGTHS: Final = MissingEvidence(
-    what="how long each request was throttled", because="only request logs have the brokers' own throttle times", remedy=_LOG
-)
 _CLIENTS: Final = MissingEvidence(
     what="which clients of the quota group were throttled",
     because="this traffic names quota groups, and not the clients in them",
@@ -256,8 +253,6 @@ def _missing_groups(then: QuotasThen) -> Iterator[MissingEvidence]:
 
 def _gaps(evidence: SourceEvidence, groups: Sequence[IncidentGroup], finding: _Finding) -> Iterator[MissingEvidence]:
     """Yield what the source does not show."""
-    if finding.chosen is not None and not any(throttle.longest_ms for throttle in evidence.throttles or ()):
-        yield _LENGTHS
     if finding.answer is IncidentAnswer.THROTTLED and evidence.names_groups:
         yield _CLIENTS
     if unseen := sorted(set(evidence.recorded.facts.named_brokers) - set(evidence.brokers)):

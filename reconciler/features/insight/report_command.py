@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from reconciler.cli import exit_codes, option_groups
@@ -42,13 +41,12 @@ def run(args: ReportArguments) -> Result:
     from reconciler.features.insight.report_page import overview_lines, report_html
 
     overview = _read(args)
-    page = next((str(Path(place)) for name, place in args.out if name == "html"), None)
     code = exit_codes.DONE
     if overview.has_failed:
         code = exit_codes.NOT_DONE
     elif args.detailed_exitcode and any(cluster.differs for cluster in overview.clusters):
         code = exit_codes.DIFFERENCES
-    return Result(exit=code, view=lambda: overview_lines(overview, written=page), forms={"html": lambda: report_html(overview)})
+    return Result(exit=code, view=lambda: overview_lines(overview), forms={"html": lambda: report_html(overview)})
 
 
 def _read(args: ReportArguments) -> Overview:

@@ -83,8 +83,8 @@ def report_html(overview: Overview) -> str:
     return view_html(view, scripts=(_SCRIPT,))
 
 
-def overview_lines(overview: Overview, *, written: str | None = None) -> Iterator[Line]:
-    """A line or two a cluster; ``written``: where the page is."""
+def overview_lines(overview: Overview) -> Iterator[Line]:
+    """A line a cluster, and what became of predictions. Budgets and entities are on the page."""
     for cluster in overview.clusters:
         if cluster.failure is not None:
             yield from failure_lines(cluster.failure)
@@ -95,19 +95,11 @@ def overview_lines(overview: Overview, *, written: str | None = None) -> Iterato
             declared = f"{count_of(cluster.declared, 'entity', 'entities')} declared, {cluster.live:,} live"
             words = f": {declared} ({', '.join(counts) or 'nothing'}){read}"
             yield line((f"Cluster {cluster.shown_name} ", Style.STRONG), state, words)
-        for budget in cluster.budgets:
-            key, free = budget.key.value, (f"{amount(budget.key.value, budget.free)} free", Style.PLAIN)
-            if budget.free < 0:
-                free = (f"{amount(key, -budget.free)} above its budget", Style.BAD)
-            allocated = f"{amount(key, budget.allocated)} of {amount(key, budget.budget.value)} allocated, "
-            yield line(f"  Budget of {display_name(budget.owner)}, {key}: {allocated}", free)
         if cluster.comparisons:
             yield line(f"  Predictions of the last {MONTH.days} days: {counts_words(cluster.comparisons)}")
             worst = [group for run in cluster.comparisons for group in run.groups if group.agreement is Agreement.WORSE]
             yield from (line("    ", group_name(group), ": ", observed_words(group), hang=6) for group in worst[:_NAMED])
             yield from (line(("    Note: ", Style.FAINT), note) for note in _notes_of(cluster.comparisons))
-    if written is not None:
-        yield line(("The page is in ", Style.PLAIN), (written, Style.STRONG))
 
 
 def _counted(count: int, drift: DriftClass) -> str:
