@@ -97,10 +97,7 @@ def _members(row: Row, definitions: dict[str, Any]) -> tuple[dict[str, Any], lis
     required: list[str] = []
     for member in row.members:
         if member.name:
-            properties[member.name] = {
-                **_resolved(member.kind.schema, row, definitions),
-                "description": _described(row.cls, member),
-            }
+            properties[member.name] = {**_resolved(member.kind.schema, definitions), "description": _described(row.cls, member)}
             required += [] if member.is_optional else [member.name]
         else:
             inner, needed = _members(member.kind.schema["row"], definitions)
@@ -118,32 +115,30 @@ def _counted(members: type[enum.Enum], each: Mapping[str, Any]) -> dict[str, Any
     return {"type": "object", "additionalProperties": False, "properties": properties}
 
 
-def _resolved(schema: Any, around: Row, definitions: dict[str, Any]) -> Any:  # noqa: PLR0911 - by form
+def _resolved(schema: Any, definitions: dict[str, Any]) -> Any:
     """The same with a reference for each class and each definition."""
     if isinstance(schema, list):
-        return [_resolved(part, around, definitions) for part in schema]
+        return [_resolved(part, definitions) for part in schema]
     if not isinstance(schema, Mapping):
         return schema
     if (row := schema.get("row")) is not None:
-        if row.cls is around.cls:  # An object of its own members.
-            return {key: value for key, value in _object(row, definitions).items() if key != "description"}
         name = _dashed(row.cls.__name__)
         if name not in definitions:
             definitions[name] = {}
             definitions[name] = _object(row, definitions)
         return {"$ref": f"#/$defs/{name}"}
     if (members := schema.get("members")) is not None:
-        return _counted(members, _resolved(schema["each"], around, definitions))
+        return _counted(members, _resolved(schema["each"], definitions))
     if (name := schema.get("define")) is not None:
-        definitions[name] = {key: _resolved(value, around, definitions) for key, value in schema.items() if key != "define"}
+        definitions[name] = {key: _resolved(value, definitions) for key, value in schema.items() if key != "define"}
         return {"$ref": f"#/$defs/{name}"}
-    return {key: _resolved(value, around, definitions) for key, value in schema.items()}
+    return {key: _resolved(value, definitions) for key, value in schema.items()}
 
 
 def _described(cls: type, member: RowMember) -> str:
     """The docstring of the field, property or function that a member is of."""
-    if member.description or inspect.isfunction(member.get):
-        return member.description or _plain(inspect.getdoc(member.get) or "")
+    if inspect.isfunction(member.get):
+        return _plain(inspect.getdoc(member.get) or "")
     texts = (_docstrings(each).get(member.attribute) for each in cls.__mro__ if each is not object)
     return _plain(next(filter(None, texts), ""))
 

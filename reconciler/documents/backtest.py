@@ -108,9 +108,8 @@ BACKTEST: Final = Document(
             Coverage: row("broker requests from=start to=end minutes minutes_missing first_missing"),
             PeakRate: row("peak=rate peak_bound=bound"),
             Provenance: row(
-                "source form files semantics span(from=start to=end) coverage requests series throttled_then not_charged "
-                "observations unreadable current_known assumptions spark?",
-                span="The time that the history covers.",
+                "source form files semantics from=start to=end coverage requests series throttled_then not_charged "
+                "observations unreadable current_known assumptions spark?"
             ),
             RecordedGroup: row("requests uncharged censored members"),
             ReplayCounts: row("throttled_before=before throttled_after=throttled refused"),

@@ -7,7 +7,6 @@ A class without a ``row`` has all its fields, in their order and by their names.
 - ``note?``: absent when it has its default
 - ``applyable!``: a property that must agree when the object is read
 - ``*span``: the members of ``span`` stand in the same object
-- ``span(from=start to=end)``: an object of fields of the same value
 
 Reading checks types. Its errors name the field, what it must be and what it is. Unknown fields are ignored.
 """
@@ -39,8 +38,7 @@ from reconciler.documents.kinds import (
 )
 from reconciler.formats import Json, field_path, quoted_json
 
-_BLANK: Final = re.compile(r" (?![^(]*\))")
-_TOKEN: Final = re.compile(r"(?P<flat>\*)?(?P<name>[\w-]+)(?:=(?P<attribute>\w+)|\((?P<inner>[^)]*)\))?(?P<mark>[?!])?")
+_TOKEN: Final = re.compile(r"(?P<flat>\*)?(?P<name>[\w-]+)(?:=(?P<attribute>\w+))?(?P<mark>[?!])?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +62,7 @@ def row(members: str, /, *, build: Callable[..., Any] | None = None, **special: 
     """The members of a class, as the module describes them.
 
     ``special``: by field another type than its own, a ``JsonKind``, ``Keyed``, or a function that derives it from the whole
-    value. By an object of fields its description.
+    value.
     ``build``: makes a value of what is read, which then has what functions derive, too.
     """
     return RowSpec(members, build, special)
@@ -100,18 +98,11 @@ class Codec:
 
     def _members(self, cls: type, spec: RowSpec) -> Iterator[RowMember]:
         defaults = _defaults(cls)
-        for text in _BLANK.split(spec.members):
+        for text in spec.members.split(" "):
             token = _TOKEN.fullmatch(text)
             if token is None:
                 raise TypeError(f"{cls.__name__} has no member {text!r}")
-            name, mark, inner = token["name"], token["mark"], token["inner"]
-            if inner is not None:
-                nested = Row(cls, [*self._members(cls, dataclasses.replace(spec, members=inner))])
-                kind = JsonKind(wanted="an object", schema={"row": nested}, read=InnerReader(nested), write=nested.write)
-                yield RowMember(
-                    name=name, kind=kind, get=lambda value: value, attribute=name, argument=None, description=spec.special[name]
-                )
-                continue
+            name, mark = token["name"], token["mark"]
             attribute = token["attribute"] or name
             given = spec.special.get(attribute)
             derive = given if isinstance(given, types.FunctionType) else None
@@ -132,7 +123,7 @@ class Codec:
             return _keyed(given, self.row(typing.get_args(hint)[0]))
         if isinstance(given, JsonKind):
             return given
-        hint = hint if given is None or isinstance(given, str) else given
+        hint = hint if given is None else given
         return self.kind(_without_none(hint) if default is None else hint)
 
     def _make(self, hint: Any) -> JsonKind:  # noqa: PLR0911 - one branch for each form of a type
@@ -244,8 +235,6 @@ class RowMember:
     """Of the class. ``None``: the member is derived from others."""
     default: Any = ALWAYS
     """The value with which it is absent."""
-    description: str = ""
-    """Of an object that no field or property stands for."""
     agrees: bool = False
     """Whether a derived member must be as derived when it is read."""
 
@@ -309,8 +298,6 @@ class Row:
                         given[argument] = read(data)
                 elif argument is not None:
                     given[argument] = read(data[name])
-                elif isinstance(read, InnerReader):
-                    given |= read(data[name])
             else:
                 return given
         except FieldError as error:
@@ -332,14 +319,3 @@ def _writer(members: Sequence[RowMember]) -> Callable[[Any], dict[str, Json]]:
     exec("\n".join([*lines, " return made"]), names)  # noqa: S102 - its text has nothing but names of our own classes
     write: Callable[[Any], dict[str, Json]] = names["write"]
     return write
-
-
-@dataclass(frozen=True, slots=True)
-class InnerReader:
-    """Reads an object whose members are fields of the value around it."""
-
-    row: Row
-
-    def __call__(self, data: Any) -> dict[str, Any]:
-        """Return the arguments of a generic type."""
-        return self.row.arguments(data)

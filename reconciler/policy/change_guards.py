@@ -306,22 +306,12 @@ def _frozen(windows: Sequence[FreezeWindow], moment: datetime.datetime) -> bool:
 
 
 def _thawed(windows: Sequence[FreezeWindow], now: datetime.datetime) -> datetime.datetime | None:
-    """Whether it is frozen changes only where a window begins or ends, so only those moments are looked at.
-
-    Two weeks after the last single event every week is like the one before.
-    """
+    """Whether it is frozen changes only where a window begins or ends. A week after the last single event, weeks are alike."""
     single = [edge for w in windows if isinstance(w.when, Once) for edge in (w.when.start, w.when.end) if edge is not None]
-    last = min(max([now, *single]), _FAR) + 15 * _DAY
-    moment = now
-    while moment <= last:
-        ends = [w.when.end for w in windows if w.kind is WindowKind.DENY and isinstance(w.when, Once) and _contains(w, moment)]
-        later = [edge for window in windows for edge in _edges(window, moment) if edge > moment]
-        if None in ends or not later:
-            return None
-        moment = max(e for e in ends if e is not None) if ends else min(later)
-        if moment < _FAR and not _frozen(windows, moment):
-            return moment.astimezone(datetime.UTC)
-    return None
+    near = [moment for moment in (now, *single) if moment < _FAR]
+    edges = {edge for window in windows for moment in near for edge in _edges(window, moment)}
+    thaws = (edge for edge in sorted(edges) if now < edge < _FAR and not _frozen(windows, edge))
+    return next((edge.astimezone(datetime.UTC) for edge in thaws), None)
 
 
 def _contains(window: FreezeWindow, moment: datetime.datetime) -> bool:

@@ -87,7 +87,7 @@ def test_servers_that_answer_like_prometheus_give_a_verdict(
         assert isinstance(fields, dict)
         assert {headers[name.lower()] for headers in server.headers} == {"team-a"}
     assert ("store-2: timeout" in json.dumps(document["notes"])) == bool(more.get("warnings"))
-    start, end = (document["provenance"]["span"][name] for name in ("from", "to"))
+    start, end = (document["provenance"][name] for name in ("from", "to"))
     assert (start[:19], end[:19]) == ("2026-11-20T08:30:15", "2026-11-20T09:30:00"), "exactly the time that was asked for"
 
 

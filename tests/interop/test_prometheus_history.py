@@ -63,7 +63,7 @@ def test_a_broker_that_was_down_is_named_and_the_rest_is_judged(tmp_path: Path) 
 def test_a_server_that_limits_samples_gives_all_of_them_in_shorter_times(tmp_path: Path) -> None:
     done = backtest(tmp_path, rate('broker_id="1",instance="kafka-1:7071"'), most_samples=50, begin=BEGIN + 600)
     assert done.code == 0, done.err
-    span = json.loads(done.out)["provenance"]["span"]
+    span = json.loads(done.out)["provenance"]
     first, last = (datetime.datetime.fromisoformat(span[name]).timestamp() for name in ("from", "to"))
     assert (first, last) == (BEGIN + 615, END), "after --since, up to --until"
 

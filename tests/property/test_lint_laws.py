@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from reconciler.model.entity import DEFAULT, Entity, EntityName
 from reconciler.model.quota import QuotaKey
 from reconciler.model.state import DesiredEntity
-from reconciler.policy.lint.precedence import Subject, overridden_client_ids, same_as_fallback
+from reconciler.policy.lint.precedence import Subject, overridden_client_ids
 from tests.builders import declared, desired
 from tests.support.quota_walk import limit_of
 
@@ -35,18 +35,6 @@ def subject_of(table: Table) -> Subject:
         desired=desired(*entities),
         after={entity.entity: {QuotaKey(KEY): quota.value for quota in entity.quotas.values()} for entity in entities},
     )
-
-
-def limits(table: Table) -> dict[tuple[str, str], float | None]:
-    found = {(u, c): limit_of(table, u, c) for u, c in CLIENTS}
-    return {who: hit.value if hit else None for who, hit in found.items()}
-
-
-@given(table=TABLES)
-def test_a_quota_that_equals_its_fallback_changes_no_limit_when_it_goes(table: Table) -> None:
-    redundant = {finding.entity for finding in same_as_fallback(subject_of(table))}
-    for shape in [shape for shape in table if entity_of(shape) in redundant]:
-        assert limits({other: value for other, value in table.items() if other != shape}) == limits(table)
 
 
 @given(table=TABLES)

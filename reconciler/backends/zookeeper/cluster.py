@@ -25,11 +25,9 @@ from reconciler.backends.zookeeper.nodes import (
     USERS,
     Acls,
     UnreadableNodeError,
-    UnwritableNameError,
     address_of_node,
     clients_of,
     name_of_node,
-    node_name,
     parse_node,
     read_quotas,
 )
@@ -55,7 +53,6 @@ from reconciler.errors import (
 )
 from reconciler.logs import log_event, timed_event
 from reconciler.model import (
-    DEFAULT,
     Alteration,
     AlterationResult,
     ClusterIdentity,
@@ -69,7 +66,7 @@ from reconciler.model import (
     UnreadableNode,
     escaped,
 )
-from reconciler.ports import BrokerNode, EntityFilter, FilterKind, ReplicationThrottles
+from reconciler.ports import BrokerNode, EntityFilter, ReplicationThrottles
 from reconciler.resolution import UNSUPPORTED_VERSION, answer, filter_refusal
 
 if TYPE_CHECKING:
@@ -84,8 +81,7 @@ _CLUSTER_ID: Final = "/cluster/id"
 _USER: Final = EntityType.USER.value
 _CLIENT: Final = EntityType.CLIENT_ID.value
 _IP: Final = EntityType.IP.value
-_FOLDERS: Final = {_USER: USERS, _CLIENT: CLIENTS, _IP: IPS}
-ALL_KINDS: Final = tuple(_FOLDERS)
+_FOLDERS: Final = {USERS: _USER, CLIENTS: _CLIENT, IPS: _IP}
 _UNREACHED: Final = "brokers never look for its name, so it applies to no client"
 _NO_ADDRESS: Final = "the node's name is not an address that brokers can resolve. A broker that starts may fail on it"
 HOME: Final = "/kafka-quotas"
@@ -248,14 +244,13 @@ class ZooKeeperCluster:
             if code == UNSUPPORTED_VERSION:
                 raise UnsupportedClusterError(f"the filter was refused with error {code}: {words}")
             raise RequestRefusedError(f"the filter was refused with error {code}: {words}", error_code=code)
-        kinds, users = _needed(entity_filter)
         reader = NodeReader(self._client, self._pipeline)
         with translate_errors():
-            if kinds and not is_read_only(self._client):
+            if not is_read_only(self._client):
                 # The server that answers may not have seen yet what another one has written.
                 self._client.sync("/")
-            with timed_event(_log, "nodes read", kinds=kinds) as event:
-                nodes = reader.read(kinds=kinds, users=users)
+            with timed_event(_log, "nodes read") as event:
+                nodes = reader.read()
                 event |= {"entities": len(nodes.entities), "unreadable": len(nodes.unreadable)}
         return nodes
 
@@ -280,25 +275,6 @@ def _written(writer: QuotaWriter, alterations: Sequence[Alteration]) -> Sequence
         log_event(_log, "answer to a write lost", level=logging.INFO, reason=type(error).__name__)
         msg = f"the answer to a write was lost: {translated_error(error)}. It may or may not have been done"
         raise OutcomeUnknownError(msg) from error
-
-
-def _needed(entity_filter: EntityFilter) -> tuple[tuple[str, ...], tuple[str, ...] | None]:
-    """Return the folders with entities that can match, and the users, when only some can."""
-    asked = {component.entity_type: component for component in entity_filter.components}
-    if not asked:
-        return () if entity_filter.strict else ALL_KINDS, None
-    if EntityType.IP in asked:
-        return (EntityType.IP.value,), None
-    if EntityType.USER not in asked:
-        by_user = () if entity_filter.strict else (EntityType.USER.value,)
-        return (*by_user, EntityType.CLIENT_ID.value), None
-    user = asked[EntityType.USER]
-    if user.kind is FilterKind.SPECIFIED:
-        return (EntityType.USER.value,), None
-    try:
-        return (EntityType.USER.value,), (node_name(DEFAULT if user.name is None else user.name),)
-    except UnwritableNameError:
-        return (), None
 
 
 def _require_one_each(alterations: Sequence[Alteration]) -> None:
@@ -341,14 +317,11 @@ class NodeReader:
         self._client = client
         self._pipeline = pipeline
 
-    def read(self, *, kinds: Iterable[str] = ALL_KINDS, users: Iterable[str] | None = None) -> ReadNodes:
-        """Read the nodes of these kinds (``user``: with the client-ids of users); of ``users`` only these nodes."""
+    def read(self) -> ReadNodes:
+        """Read the nodes of all entities."""
         read_nodes = ReadNodes()
-        folders = {_FOLDERS[kind]: kind for kind in kinds}
-        nodes = dict(self._pipeline.ask(self._client.get_children_async, folders))
-        if users is not None:
-            nodes[USERS] = list(users)
-        tops = (_Place(f"{folder}/{node}", node, kind) for folder, kind in folders.items() for node in nodes[folder] or ())
+        nodes = self._pipeline.ask(self._client.get_children_async, _FOLDERS)
+        tops = (_Place(f"{folder}/{node}", node, _FOLDERS[folder]) for folder, names in list(nodes) for node in names or ())
         parents = [top for top, children in self._read_into(read_nodes, tops) if children and top.kind == _USER]
         for _ in self._read_into(read_nodes, self._clients_of(parents, read_nodes)):
             pass

@@ -12,14 +12,7 @@ from reconciler.text import count_of
 from reconciler.workflows import EarlierFindings, known_entries
 
 NEED_CLUSTER: Final = frozenset(
-    {
-        "first-default",
-        "reduction-throttles",
-        "live-value-changes-meaning",
-        "migrated-name",
-        "unreadable-node",
-        "client-id-never-wins",
-    }
+    {"first-default", "reduction-throttles", "migrated-name", "unreadable-node", "client-id-never-wins"}
 )
 """Rules that only a plan can break, since they compare with the cluster."""
 

@@ -41,7 +41,7 @@ _ENTRY: Final = RecordShape(
     KnownFinding,
     "A finding that is as before while it has these facts, and is not worse.",
     {
-        "id": TextShape("The id of the rule.", examples=["same-as-fallback"]),
+        "id": TextShape("The id of the rule.", examples=["percentage-small"]),
         "severity": ChoiceShape({each: Severity(each) for each in _SEVERITIES}, "The severity.", default="warning"),
         "subject": ListShape(TEXT, "The facts: entity, key, and what else the message names or counts, in order."),
         "count": NumberShape("How many equal findings.", type="integer", minimum=1, default=1),

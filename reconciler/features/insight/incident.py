@@ -187,10 +187,7 @@ INCIDENT: Final = Document(
             Advice: row("would_pass=safe recommended"),
             BucketVerdict: row("bucket=name key broker verdict reason *limits *over *peak *advice"),
             IncidentGroup: row("*row since until cause=is_cause first last seconds_over members origin"),
-            IncidentReport: row(
-                "client cluster asked(at since until) answer incident=span assumed recorded groups evidence missing",
-                asked="The moment and the time that were asked about.",
-            ),
+            IncidentReport: row("client cluster at since until answer incident=span assumed recorded groups evidence missing"),
             PeakRate: row("peak=rate peak_bound=bound"),
             RowLimits: row("entity limit=after"),
             SecondsOver: row("active_seconds=active"),

@@ -26,7 +26,7 @@ from reconciler.model import (
     key_part,
     rules,
 )
-from reconciler.resolution import CLIENT_LEVELS, CLIENT_PRECEDENCE, DEFAULT_ENTITIES, level_of, named_or_other, weaker_levels
+from reconciler.resolution import CLIENT_LEVELS, CLIENT_PRECEDENCE, DEFAULT_ENTITIES
 from reconciler.text import count_of, list_entities
 
 USER: Final = EntityType.USER.value
@@ -36,7 +36,6 @@ DEFAULT_USER: Final = Entity.of({USER: DEFAULT})
 DEFAULT_CLIENT: Final = Entity.of({CLIENT: DEFAULT})
 DEFAULT_PAIR: Final = Entity.of({USER: DEFAULT, CLIENT: DEFAULT})
 DEFAULT_IP: Final = Entity.of({IP: DEFAULT})
-_DEFAULTS: Final = frozenset({DEFAULT_USER, DEFAULT_CLIENT, DEFAULT_IP, DEFAULT_PAIR})
 _EVERYONE: Final = {
     DEFAULT_USER: "every user without their own quota, including ANONYMOUS",
     DEFAULT_PAIR: "every user and client without a stronger quota, including ANONYMOUS",
@@ -130,48 +129,6 @@ def multiplies(subject: Subject) -> Iterator[Finding]:
                 "{entity} gives each client-id the full {keys}. The user as a whole has no cap.", entity=entity, keys=_keys(rest)
             )
             yield lint("default-client-multiplies", message, entity=entity, span=declared.source)
-
-
-def same_as_fallback(subject: Subject) -> Iterator[Finding]:
-    """Report values that change nothing for any client of the entity. A pair beside its user's quota is another group."""
-    after = subject.after
-    keys_of_level: dict[int, set[str]] = {}
-    for entity, quotas in after.items():
-        if (level := level_of(entity)) is not None:
-            keys_of_level.setdefault(level.number, set()).update(quotas)
-    shapes = {entity.types for entity in after if entity.has_default}
-    for entity, declared in subject.desired.entities.items():
-        if entity in _DEFAULTS or entity.types not in shapes:
-            continue
-        for key, quota in declared.quotas.items():
-            fallback = _fallback(subject, entity, key.value, keys_of_level)
-            if fallback is None or fallback.types != entity.types or after[fallback][key] != quota.value:
-                continue
-            message = compose(
-                "{key} for {entity} is redundant. {fallback} already sets the same value.",
-                key=key_part(key),
-                entity=entity,
-                fallback=fallback,
-            )
-            related = subject.related([fallback], "the quota of the next level", key)
-            yield lint("same-as-fallback", message, entity=entity, key=key, span=quota.source, related=related)
-
-
-def _fallback(subject: Subject, entity: Entity, key: str, keys_of_level: Mapping[int, Collection[str]]) -> Entity | None:
-    """The entity that would set this key for all clients of another one without it; ``None``: none, or not for all."""
-    if entity.name(IP) is not None:
-        return DEFAULT_IP if key in subject.after.get(DEFAULT_IP, ()) else None
-    user, client_id = named_or_other(entity)
-    for level in weaker_levels(entity):
-        if key not in keys_of_level.get(level.number, ()):
-            continue
-        weaker = level.entity_for(user, client_id)
-        if weaker is None:
-            # It needs a name that the entity does not give, and so catches some of its clients.
-            return None
-        if key in subject.after.get(weaker, ()):
-            return weaker
-    return None
 
 
 def first_default(subject: Subject) -> Iterator[Finding]:

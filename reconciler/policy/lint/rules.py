@@ -9,16 +9,8 @@ from itertools import chain
 from typing import Final
 
 from reconciler.model import DEFAULT, Entity, EntityName, Finding, Severity, compose
-from reconciler.policy.lint.precedence import (
-    IP,
-    Subject,
-    default_hides_client_ids,
-    first_default,
-    lint,
-    multiplies,
-    same_as_fallback,
-)
-from reconciler.policy.lint.values import expiring_values, live_value_changes_meaning, odd_values, reduction_throttles
+from reconciler.policy.lint.precedence import IP, Subject, default_hides_client_ids, first_default, lint, multiplies
+from reconciler.policy.lint.values import expiring_values, odd_values, reduction_throttles
 from reconciler.resolution import canonical_address, unsanitize_name
 
 _DEFAULT_NODE: Final = "<default>"
@@ -42,9 +34,7 @@ def lint_state(subject: Subject) -> Iterator[Finding]:
         (first_default, defaults),
         (ip_two_spellings, IP in kinds),
         (odd_values, True),
-        (same_as_fallback, defaults),
         (reduction_throttles, live and subject.changed),
-        (live_value_changes_meaning, live),
         (migrated_name, live),
         (unreadable_node, subject.unreadable),
         (expiring_values, any(declared.expiries for declared in subject.desired.entities.values())),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import math
 from collections.abc import Iterator
 from typing import Final
 
@@ -23,8 +22,7 @@ from reconciler.model import (
     name_part,
 )
 from reconciler.policy.lint.precedence import Subject, lint
-from reconciler.resolution import is_alterable
-from reconciler.text import amount_part, moment_text, number_text
+from reconciler.text import amount_part, moment_text
 
 DEFAULT_IO_THREADS: Final = 8
 DEFAULT_NETWORK_THREADS: Final = 3
@@ -75,23 +73,6 @@ def _bare_byte_rate(entity: Entity, key: QuotaKey, quota: DesiredQuota) -> Itera
             example=flag_part(f"{quota.value:.0f}KiB or {quota.value:.0f}B"),
         )
         yield lint("byte-rate-small", message, entity=entity, key=key, span=quota.source)
-
-
-def live_value_changes_meaning(subject: Subject) -> Iterator[Finding]:
-    """Zero, negative and NaN on the cluster, where they stay."""
-    for entity, quotas in (subject.before or {}).items():
-        for key, value in quotas.items():
-            # Written so that NaN counts too. What no request can change has a finding of its own.
-            if not value > 0 and is_alterable(entity) and not subject.after.get(entity, {}).get(key, 1.0) > 0:
-                never = "never throttles" if math.isnan(value) else "Kafka 3.5 and newer refuse"
-                meaning = f"is {number_text(value)}, which {never}"
-                message = compose(
-                    "{key} of {entity} on the cluster {meaning}. Kafka versions treat it differently. Replace or remove it.",
-                    key=key_part(key),
-                    entity=entity,
-                    meaning=meaning,
-                )
-                yield lint("live-value-changes-meaning", message, entity=entity, key=key, span=subject.place(entity))
 
 
 def reduction_throttles(subject: Subject) -> Iterator[Finding]:

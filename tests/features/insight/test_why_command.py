@@ -144,7 +144,7 @@ def test_a_time_without_recording_is_not_clear(repository: GitRepository) -> Non
     assert report["answer"] == "unknown"
     assert "--at is not in it" in report["missing"][0]["because"]
     seen = document(why(repository, "--name", "client-id=trail", *AT, *TRAFFIC, "--format", "json"))
-    assert (seen["asked"]["since"][:19], seen["asked"]["until"][:19]) == ("2026-11-21T13:00:00", "2026-11-21T13:03:59")
+    assert (seen["since"][:19], seen["until"][:19]) == ("2026-11-21T13:00:00", "2026-11-21T13:03:59")
 
 
 def test_an_unknown_client_is_named_with_one_that_is_like_it(repository: GitRepository) -> None:
