@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from reconciler.features.pull_requests.proposal_branch import ProposalText, proposals_from
@@ -23,44 +22,6 @@ _NAME: Final = 100
 _TABLE: Final = 50_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OwnerProposal:
-    """The changes for one owner. ``owner`` ``None``: manifests without an owner, or values that several owners share."""
-
-    report: SizingReport
-    owner: str | None
-    edits: ValueEdits
-
-    def text(self) -> ProposalText:
-        """Return the request, in which a reviewer sees each change with its use and its backtest."""
-        quotas, cluster = self.edits.written, self.report.cluster or "kafka"
-        rows = sorted([str(quota.entity), quota.key.value, quota.limit, quota.value or 0.0] for quota in quotas)
-        whose = "" if self.owner is None else f" of {shorten(escaped(display_name(self.owner)), _NAME)}"
-        return ProposalText(
-            title=f"Rightsize {shorten(escaped(display_name(cluster)), _NAME)}: {count_of(len(quotas), 'limit')}{whose}",
-            body=self._body(),
-            message=f"Change {count_of(len(quotas), 'limit')} of {slug_of(cluster)} to what clients use",
-            content=f"rightsize sha256:{hashlib.sha256(json.dumps(rows).encode()).hexdigest()}",
-            purpose=f"{count_of(len(quotas), 'change')}{whose}",
-            subject="proposal",
-        )
-
-    def _body(self) -> str:
-        section = blocks_markdown((quota_table(self.edits.written),), room=_TABLE)
-        lines = [
-            f"**Merge to change these limits.** Each was compared with {prose(history_words(self.report))}.",
-            "The backtest replays the same traffic under all proposed limits. The usual checks of a pull request apply.",
-            "",
-            *section.lines,
-            *(("", f"{count_of(section.left_out, 'change')} more did not fit here: see the diff.") if section.left_out else ()),
-            "",
-            f"To keep a limit, add {code('rightsize: never')} and a {code('note')} with the reason to its entry.",
-            "",
-            *(f"- {code(str(quota.entity), limit=_NAME)}: {prose(reason)}" for quota, reason in self.edits.left),
-        ]
-        return "\n".join(lines).rstrip() + "\n"
-
-
 def keep_requests(intent: Intent, report: SizingReport) -> Iterator[str]:
     """Open, update or close the request of each owner of the cluster. Sentences state what was done.
 
@@ -71,21 +32,49 @@ def keep_requests(intent: Intent, report: SizingReport) -> Iterator[str]:
             yield refusal
             return
         folder = f"kafka-quotas/rightsize/{slug_of(report.cluster or 'kafka')}"
-        of_owners = {f"{folder}/{_leaf(owner)}": (owner, quotas) for owner, quotas in by_owner(report.proposed)}
+        of_owners = {f"{folder}/{_leaf(owner)}": (owner, quotas) for owner, quotas in _by_owner(report.proposed)}
         for name in proposals.below(folder):
             if name not in of_owners:
                 yield from proposals.close(name, because="No limit of its owner needs a change now")
         for name, (owner, quotas) in of_owners.items():
-            proposal = OwnerProposal(report=report, owner=owner, edits=revise_values(intent, quotas))
-            yield from left_sentences(proposal.edits)
-            if proposal.edits.written:
-                yield from proposals.keep(name, proposal.text(), proposal.edits.revisions)
+            edits = revise_values(intent, quotas)
+            yield from left_sentences(edits)
+            if edits.written:
+                yield from proposals.keep(name, _text(report, owner, edits), edits.revisions)
             else:
                 yield from proposals.close(name, because="No limit of its owner can be changed in place")
 
 
-def by_owner(quotas: Sequence[SizedQuota]) -> Iterator[tuple[str | None, list[SizedQuota]]]:
-    """The changes of each owner, in their order. What shares a value stays together."""
+def _text(report: SizingReport, owner: str | None, edits: ValueEdits) -> ProposalText:
+    """Return the request for an owner, in which a reviewer sees each change with its use and its backtest."""
+    quotas, cluster = edits.written, report.cluster or "kafka"
+    limits = count_of(len(quotas), "limit")
+    rows = sorted([str(quota.entity), quota.key.value, quota.limit, quota.value or 0.0] for quota in quotas)
+    whose = "" if owner is None else f" of {shorten(escaped(display_name(owner)), _NAME)}"
+    section = blocks_markdown((quota_table(quotas),), room=_TABLE)
+    lines = [
+        f"**Merge to change these limits.** Each was compared with {prose(history_words(report))}.",
+        "The backtest replays the same traffic under all proposed limits. The usual checks of a pull request apply.",
+        "",
+        *section.lines,
+        *(("", f"{count_of(section.left_out, 'change')} more did not fit here: see the diff.") if section.left_out else ()),
+        "",
+        f"To keep a limit, add {code('rightsize: never')} and a {code('note')} with the reason to its entry.",
+        "",
+        *(f"- {code(str(quota.entity), limit=_NAME)}: {prose(reason)}" for quota, reason in edits.left),
+    ]
+    return ProposalText(
+        title=f"Rightsize {shorten(escaped(display_name(cluster)), _NAME)}: {limits}{whose}",
+        body="\n".join(lines).rstrip() + "\n",
+        message=f"Change {limits} of {slug_of(cluster)} to what clients use",
+        content=f"rightsize sha256:{hashlib.sha256(json.dumps(rows).encode()).hexdigest()}",
+        purpose=f"{count_of(len(quotas), 'change')}{whose}",
+        subject="proposal",
+    )
+
+
+def _by_owner(quotas: Sequence[SizedQuota]) -> Iterator[tuple[str | None, list[SizedQuota]]]:
+    """The changes of each owner, in their order; ``None``: of no owner, or values that several owners share."""
     places: dict[Span, list[SizedQuota]] = {}
     for quota in quotas:
         places.setdefault(quota.source, []).append(quota)
