@@ -68,27 +68,3 @@ def test_what_cannot_be_used_is_one_clear_sentence(
     done = drift(repo, *arguments)
     assert (done.code, words in done.err) == (code, True), done.err
     assert done.out == ""
-
-
-def test_links_of_a_commit_are_followed_within_it_and_never_out_of_it(repo: GitRepository) -> None:
-    repo.git("rm", "-q", "quotas.yaml")
-    repo.write("data/quotas", declares(merged=10))
-    repo.write("data/teams/same.yaml", declares(same=40))
-    (repo.folder / "quotas.yaml").symlink_to("data/quotas")
-    (repo.folder / "teams").symlink_to("data/teams")
-    repo.commit()
-    repo.git("tag", "linked")
-    repo.git("checkout", "-q", "main~1")
-    done = drift(repo, "--baseline", "linked", "--format", "json")
-    assert {name for name, kind in classes(done).items() if kind == "unapplied"} == {"merged", "removed"}
-    assert done.json()["summary"]["in-sync"] == 1
-    repo.git("checkout", "-q", "main")
-    (repo.folder / "quotas.yaml").unlink()
-    (repo.folder / "quotas.yaml").symlink_to(repo.folder.parent / "outside.yaml")
-    (repo.folder.parent / "outside.yaml").write_text(declares(merged=10))
-    repo.commit()
-    (repo.folder / "quotas.yaml").unlink()
-    repo.write("quotas.yaml", declares(merged=10))
-    refused = drift(repo, "--baseline", "HEAD")
-    assert refused.code == 1
-    assert "HEAD:quotas.yaml" in refused.err

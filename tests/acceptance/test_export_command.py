@@ -77,26 +77,6 @@ def export(sandbox: Sandbox, folder: Path, *arguments: str) -> Done:
 
 
 @pytest.mark.kafka
-def test_a_plan_of_what_export_wrote_is_empty(tmp_path, clean_kafka):
-    state = seed(clean_kafka)
-
-    written = export(clean_kafka, tmp_path, "--folder", "quotas")
-    assert (written.code, written.err) == (0, "")
-    assert f"Wrote {len(state)} of {len(state)} entities" in written.out
-
-    checked = invoke("validate", "quotas", "--format", "json", cwd=tmp_path)
-    assert checked.code == 0, checked.out
-    assert checked.json()["summary"]["entities"] == len(state)
-
-    plan = invoke("plan", "quotas", "--detailed-exitcode", "--format", "json", cwd=tmp_path)
-    assert plan.code == 0, plan.err
-    document = plan.json()
-    assert document["changes"] == []
-    assert (document["summary"]["unchanged"], document["summary"]["unmanaged"]) == (len(state), 0)
-    assert document["cluster"]["id"] == document["cluster"]["name"]
-
-
-@pytest.mark.kafka
 def test_exporting_again_replaces_what_export_wrote_and_nothing_else(tmp_path, clean_kafka):
     seed(clean_kafka)
     assert export(clean_kafka, tmp_path, "--folder", "q").code == 0

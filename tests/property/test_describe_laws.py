@@ -8,13 +8,12 @@ from reconciler.errors import RequestRefusedError, UnsupportedClusterError
 from reconciler.model.entity import DEFAULT, Entity, MatchKind, Selector, TypeMatch, in_canonical_order
 from reconciler.ports import EntityFilter, FilterComponent, FilterKind
 from reconciler.resolution.broker_rules import answer, filter_refusal, is_exact, nearest_filter
-from reconciler.text.quoting import entity_text, word
+from reconciler.text.quoting import entity_text
 from reconciler.workflows.describe import describe_cluster
 from tests.builders import current, pair, user
 from tests.fakes import FakeCluster
 from tests.support import random_filters
 from tests.support.hostile_names import NAMES
-from tests.support.kip_text import read_entity, read_word
 
 STATES = random_filters.STATES
 ANY_TYPE = st.sampled_from(["user", "client-id", "ip", "client-id-prefix", "odd, type", ""]) | st.text(max_size=5)
@@ -90,24 +89,6 @@ def test_a_query_that_is_no_filter_is_refused_with_the_words_of_a_broker():
 @given(st.sets(ANY_ENTITY, max_size=12) | st.sets(random_filters.ENTITIES, max_size=40))
 def test_canonical_order_is_that_of_the_sort_key(entities):
     assert in_canonical_order(entities) == sorted(entities, key=lambda entity: entity.sort_key)
-
-
-@given(ANY_ENTITY)
-def test_an_entity_reads_back_from_its_text(entity):
-    text = entity_text(entity)
-
-    assert read_entity(text) == entity
-    assert text.isprintable()
-
-
-@given(NAMES)
-def test_a_word_reads_back_and_holds_nothing_that_ends_it_too_soon(name):
-    text = word(name)
-
-    assert read_word(text) == (name, len(text))
-    if not text.startswith('"'):
-        assert not set(text) & set(',={}"\\<> \t')
-        assert text[0] not in "=+-@"
 
 
 def test_three_things_that_look_alike_are_three_texts():
