@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
-from typing import Any, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from reconciler.errors import GitError, ManifestError, UntrustedError
 from reconciler.logs import log_event
@@ -22,6 +22,9 @@ from reconciler.model import Finding, Message, Severity, Span, parts_of
 from reconciler.text import shown
 from reconciler.workflows.git_repository import Git, TreeEntry, repository_around
 from reconciler.workflows.load import LoadedManifests, find_repository_root, load_manifests
+
+if TYPE_CHECKING:
+    from reconciler.workflows.trusted import TrustedFiles
 
 _log: Final = logging.getLogger(__name__)
 _MOST_BYTES: Final = 512 * 1024 * 1024
@@ -54,6 +57,17 @@ class ManifestsAt:
     def span(self, span: Span) -> Span:
         """A place of a document as ``ref:path``."""
         return span._replace(file=f"{self.ref}:{self.path(span)}")
+
+    def path_of(self, place: str) -> str:
+        """The work tree's path of a file that a place ``ref:path`` names."""
+        return os.path.normpath(os.path.join(self.git.top, place.removeprefix(f"{self.ref}:")))
+
+    @property
+    def files(self) -> TrustedFiles:
+        """The files that options and manifests name, as far as this reference is trusted."""
+        from reconciler.workflows.trusted import files_at
+
+        return files_at(self.git, ref=self.ref, commit=self.commit)
 
     def require_good(self, findings: Iterable[Finding]) -> None:
         """Raise ``ManifestError``, with places as ``ref:path``, when one of the findings is an error."""

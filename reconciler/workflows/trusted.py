@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from reconciler.errors import FileAccessError, GitError, ManifestError, UnknownCommitError, UntrustedError
 from reconciler.model import (
@@ -41,45 +41,8 @@ _NOT_COMPARED: Final = frozenset({"span", "places", "name", "file", "exclude"})
 """Positions do not count as differences. The files to read (``exclude``) are the work tree's own, as their content is."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrustedTree:
-    """The manifests of a trusted reference, and the work tree that they rule."""
-
-    at: ManifestsAt
-
-    @property
-    def ref(self) -> str:
-        """The reference as the user wrote it."""
-        return self.at.ref
-
-    def trust(self) -> Trust:
-        """Return what loading the work tree takes from the trusted manifests."""
-        root = None if self.at.root is None else str(Path(self.at.git.top, self.at.root))
-        loaded = self.at.loaded
-        return Trust(
-            ref=self.ref,
-            clusters=loaded.proposed,
-            repository=loaded.proposed_repository,
-            root=root,
-            baseline=loaded.proposed_baseline,
-        )
-
-    def path_of(self, place: str) -> str:
-        """The work tree's path of a file that a place ``ref:path`` names."""
-        return os.path.normpath(Path(self.at.git.top, place.removeprefix(f"{self.ref}:")))
-
-    @property
-    def files(self) -> TrustedFiles:
-        """The files that options and manifests name."""
-        return files_at(self.at.git, ref=self.at.ref, commit=self.at.commit)
-
-
-def trusted_tree(ref: str | None, paths: Sequence[str]) -> TrustedTree | None:
-    """The trusted manifests, when a reference is given.
-
-    Raises ``GitError``, ``UntrustedError``, ``UsageError`` or ``ManifestError``.
-    """
-    return None if ref is None else TrustedTree(at=manifests_at(ref, paths, same_links=True))
+TrustedTree: TypeAlias = ManifestsAt
+"""The manifests of a trusted reference, and the work tree that they rule."""
 
 
 def not_yet(loaded: LoadedManifests, name: str | None) -> Iterator[Message]:
@@ -303,7 +266,16 @@ class ReadReferences:
     @property
     def trust(self) -> Trust | None:
         """Return what loading the work tree takes from the trusted reference, ``None`` without one."""
-        return None if self.trusted is None else self.trusted.trust()
+        if self.trusted is None:
+            return None
+        at, loaded = self.trusted, self.trusted.loaded
+        return Trust(
+            ref=at.ref,
+            clusters=loaded.proposed,
+            repository=loaded.proposed_repository,
+            root=None if at.root is None else str(Path(at.git.top, at.root)),
+            baseline=loaded.proposed_baseline,
+        )
 
     def for_cluster(self, spec: ClusterSpec) -> tuple[ReadReferences, Before | None]:
         """Return what the base declares for a cluster, and the references, without the base where that contradicts itself."""
@@ -334,9 +306,9 @@ def read_references(references: References, paths: Sequence[str]) -> ReadReferen
 
     Raises ``GitError``, ``UntrustedError``, ``UsageError``, and ``ManifestError`` for errors at the trusted one.
     """
-    trusted = trusted_tree(references.trusted, paths)
+    trusted = None if references.trusted is None else manifests_at(references.trusted, paths, same_links=True)
     if references.base is None or references.base == references.trusted:
-        return ReadReferences(trusted=trusted, base=trusted.at if trusted else None)
+        return ReadReferences(trusted=trusted, base=trusted)
     try:
         return ReadReferences(trusted=trusted, base=manifests_at(references.base, paths))
     except (UnknownCommitError, ManifestError) as error:

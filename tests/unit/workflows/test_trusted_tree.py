@@ -10,7 +10,7 @@ from reconciler.errors import FileAccessError, GitError, ManifestError, Untruste
 from reconciler.model.finding import Span
 from reconciler.workflows.git_manifests import manifests_at, relocate_spans, without_spans
 from reconciler.workflows.git_repository import repository_around
-from reconciler.workflows.trusted import TrustedFiles, declared_at, trusted_tree
+from reconciler.workflows.trusted import TrustedFiles, declared_at
 from tests.builders import declared, user
 from tests.support.git_repository import GitRepository
 from tests.support.manifests import cluster, quotas
@@ -30,9 +30,7 @@ def repo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> GitRepository:
 
 
 def tree(repo: GitRepository) -> TrustedFiles:
-    made = trusted_tree("main", [str(repo.folder)])
-    assert made is not None
-    return made.files
+    return manifests_at("main", [str(repo.folder)], same_links=True).files
 
 
 def test_a_certificate_is_used_while_it_is_what_the_reference_has(repo: GitRepository) -> None:
