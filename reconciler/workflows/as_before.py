@@ -91,7 +91,7 @@ class EarlierPlan:
             base = base_intent(intent, before) if before is not None else None
             self._plan = plan_base(base) if base is not None else None
         except ReconcilerError as error:
-            ref = before.ref if before is not None else ""
+            ref = before.at.ref if before is not None else ""
             self.notes = (f"Everything counts as new, because the manifests at {ref} cannot be planned: {error}",)
         earlier = self._plan.findings if self._plan is not None else ()
         self._findings = EarlierFindings(known_findings(earlier), known_entries(intent.loaded.baseline, intent.loaded.at))
@@ -105,7 +105,7 @@ class EarlierPlan:
 
         Where the base is checked out, there is no change that the others could be of.
         """
-        if self._plan is None or self._before is None or (self._before.commit == plan.source.commit and not plan.source.dirty):
+        if self._plan is None or self._before is None or (self._before.at.commit == plan.source.commit and not plan.source.dirty):
             return plan
         before = {(change.entity, key.key): key.after for change in self._plan.changes for key in change.keys}
         changes = tuple(
@@ -115,7 +115,7 @@ class EarlierPlan:
         if not count:
             return plan
         note = (
-            f"The cluster already differs from {self._before.ref} in {count_of(count, 'limit')}. This change does not touch "
+            f"The cluster already differs from {self._before.at.ref} in {count_of(count, 'limit')}. This change does not touch "
             f"{'it' if count == 1 else 'them'}, and apply writes {'it' if count == 1 else 'them'}, too"
         )
         return replace(plan, changes=changes, notes=(*plan.notes, note))
@@ -148,11 +148,11 @@ def base_intent(intent: Intent, before: Before) -> Intent | None:
 
     Raises ``ManifestError`` when the manifests contradict themselves there.
     """
-    known = before.loaded.clusters
+    known = before.at.loaded.clusters
     if known and intent.spec.name not in known:
         return None
     name = intent.spec.name if known else None
-    made = intent_of(before.loaded, None, intent.paths, cluster=name, fail_on=Severity.ERROR)
+    made = intent_of(before.at.loaded, None, intent.paths, cluster=name, fail_on=Severity.ERROR)
     return replace(made, trusted=intent.trusted, attended=intent.attended)
 
 

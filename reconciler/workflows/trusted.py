@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -22,7 +22,6 @@ from reconciler.model import (
     Message,
     SafetyRules,
     Severity,
-    Span,
     compose,
     display_name,
     flag_part,
@@ -245,13 +244,8 @@ def _lines(content: bytes) -> bytes:
 class Before:
     """What was declared for one cluster at a reference."""
 
-    ref: str
-    commit: str
-    loaded: LoadedManifests
-    """All manifests there. Errors are not among their findings, and places are in a folder that is gone."""
+    at: ManifestsAt
     desired: DesiredState
-    place: Callable[[Span], Span]
-    """A place of ``desired`` as git spells it: ``ref:path``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -282,11 +276,9 @@ class ReadReferences:
         if self.base is None:
             return self, None
         try:
-            desired = declared_at(self.base, spec.name)
+            return self, Before(at=self.base, desired=declared_at(self.base, spec.name))
         except ManifestError as error:
             return replace(self, base=None, missing=str(error)), None
-        base = self.base
-        return self, Before(ref=base.ref, commit=base.commit, loaded=base.loaded, desired=desired, place=base.span)
 
     def findings(self) -> tuple[Finding, ...]:
         """Return a warning when nothing is known of the base."""

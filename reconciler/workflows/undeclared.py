@@ -59,14 +59,14 @@ class DeclaredEarlier:
         """Return where an entity was declared, as the user would look it up. ``None``: nowhere that is known."""
         declared = self.base.desired.entities.get(entity) if self.base is not None else None
         if self.base is not None and declared is not None:
-            return str(self.base.place(declared.source))
+            return str(self.base.at.span(declared.source))
         if self.baseline is not None and entity in self.baseline.entities:
             return self.baseline.origin.name
         return None
 
     def is_known(self, source: ManifestCommit) -> bool:
         """False when there is nothing to look it up in; a base that is checked out here declares what the manifests do."""
-        is_here = self.base is not None and self.base.commit == source.commit and not source.dirty
+        is_here = self.base is not None and self.base.at.commit == source.commit and not source.dirty
         return self.baseline is not None or (self.base is not None and not is_here)
 
 
@@ -157,7 +157,7 @@ def _notes(
     """Yield notes on entities that left the manifests, and on those that only a base or a baseline would show."""
     before: dict[str, Iterable[Entity]] = {}
     if earlier.base is not None and earlier.base.desired.complete:
-        before[earlier.base.ref] = earlier.base.desired.entities
+        before[earlier.base.at.ref] = earlier.base.desired.entities
     if earlier.baseline is not None:
         before[earlier.baseline.origin.name] = earlier.baseline.entities
     for since, entities in before.items():
