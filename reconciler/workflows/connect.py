@@ -202,7 +202,7 @@ def load_target(paths: Sequence[str], *, cluster: str | None, trusted_ref: str |
 
     where = tuple(paths) or (".",)
     seen = read_references(References(trusted=trusted_ref), where)
-    loaded = load_manifests(where, trust=seen.trust)
+    loaded = load_manifests(where, trust=seen.trusted)
     stop_on(loaded.findings)
     spec = chosen_cluster(loaded, cluster)
     return ClusterTarget(

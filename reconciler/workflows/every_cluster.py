@@ -47,7 +47,7 @@ def load_every_intent(
     no cluster at all. ``at`` as in ``load_intent``.
     """
     seen = read_references(references, paths)
-    loaded = load_manifests(paths, trust=seen.trust, at=at)
+    loaded = load_manifests(paths, trust=seen.trusted, at=at)
     stop_on(loaded.findings, fail_on)
     names = sorted({*loaded.clusters, *loaded.proposed})
     if not names:
@@ -116,7 +116,7 @@ def find_changed_clusters(
     the manifests here or there have errors, everything counts as changed: it is not known what is not. Raises ``UsageError``
     for a name that no cluster has, ``GitError`` for a reference that cannot be read.
     """
-    trust = read_references(References(trusted=trusted_ref), paths).trust
+    trust = read_references(References(trusted=trusted_ref), paths).trusted
     loaded = load_manifests(paths)
     names = sorted(loaded.proposed)
     for name in only:
@@ -124,7 +124,7 @@ def find_changed_clusters(
             raise UsageError(f"no manifest declares cluster {shown(name)}{did_you_mean(name, names)}")
     past = _Past(paths, since)
     wanted = [name for name in names if not only or name in only]
-    rules = loaded.proposed if trust is None else trust.clusters
+    rules = loaded.proposed if trust is None else trust.loaded.proposed
     present = [_compared(loaded, name, past.of(name), rules.get(name)) for name in wanted]
     gone = [] if only else [ChangedCluster(name=name, change=ClusterChange.REMOVED) for name in past.names() - set(names)]
     return tuple(sorted((*present, *gone), key=lambda cluster: cluster.name))

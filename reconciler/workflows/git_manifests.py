@@ -38,6 +38,8 @@ T = TypeVar("T")
 class ManifestsAt:
     """What the manifests declared at a commit. ``ref`` as the user wrote it; places read ``ref:path``, as git itself spells them.
 
+    Where they are trusted, their clusters, Repository manifest, findings baseline and root apply in place of the work tree's.
+
     ``root`` is the folder of the Repository file there, relative to the top (``""`` for the top); ``None`` without one.
     """
 

@@ -86,7 +86,7 @@ def load_intent(
         from reconciler.workflows.trusted import read_references
 
         seen = read_references(references, paths)
-    loaded = load_manifests(paths, trust=None if seen is None else seen.trust, at=at)
+    loaded = load_manifests(paths, trust=None if seen is None else seen.trusted, at=at)
     return intent_of(loaded, seen, paths, cluster=cluster, fail_on=fail_on)
 
 
@@ -188,7 +188,7 @@ def validate_manifests(paths: Sequence[str], *, cluster: str | None = None, refe
         from reconciler.workflows.trusted import read_references
 
         seen = read_references(references, paths)
-    loaded = load_manifests(paths, trust=None if seen is None else seen.trust)
+    loaded = load_manifests(paths, trust=None if seen is None else seen.trusted)
     checked = validate_loaded(loaded, cluster)
     if seen is None and loaded.proposed_baseline is None:
         return checked
@@ -248,8 +248,8 @@ def _of_cluster(loaded: LoadedManifests, name: str | None) -> tuple[DesiredState
     judged_by = loaded
     if is_new and name is not None and loaded.trust is not None:
         # Its own document decides how it is checked, and nothing else of the pull request.
-        clusters = {**loaded.trust.clusters, name: loaded.proposed[name]}
-        judged_by = replace(loaded, trust=replace(loaded.trust, clusters=clusters))
+        clusters = {**loaded.clusters, name: loaded.proposed[name]}
+        judged_by = replace(loaded, trust=replace(loaded.trust, loaded=replace(loaded.trust.loaded, proposed=clusters)))
     spec, state, findings = desired_for(judged_by, name)
     linted = (*findings, *lint_offline(judged_by, spec, state))
     if loaded.trust is None:

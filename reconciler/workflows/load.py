@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from reconciler.collector import pause_collector
 from reconciler.errors import ManifestError, UntrustedError, UsageError
@@ -55,21 +55,10 @@ from reconciler.model import (
 from reconciler.ports import SystemClock
 from reconciler.text import did_you_mean, shown, shown_part
 
+if TYPE_CHECKING:
+    from reconciler.workflows.git_manifests import ManifestsAt
+
 _log: Final = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trust:
-    """What a trusted reference states in place of the work tree: the clusters, the Repository document, and the root.
-
-    ``root`` is the absolute folder of the work tree whose Repository file the reference has; ``None`` when it has none.
-    """
-
-    ref: str
-    clusters: Mapping[str, ClusterSpec]
-    repository: RepositoryDocument | None = None
-    root: str | None = None
-    baseline: FindingsBaseline | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,24 +94,24 @@ class LoadedManifests:
     proposed: Mapping[str, ClusterSpec] = field(default_factory=dict)
     proposed_repository: RepositoryDocument | None = None
     proposed_baseline: FindingsBaseline | None = None
-    trust: Trust | None = None
+    trust: ManifestsAt | None = None
     at: datetime.datetime | None = None
     """The moment that decides about values that expire."""
 
     @property
     def baseline(self) -> FindingsBaseline | None:
         """The findings baseline that applies: a pull request does not add to what it may leave."""
-        return self.proposed_baseline if self.trust is None else self.trust.baseline
+        return self.proposed_baseline if self.trust is None else self.trust.loaded.proposed_baseline
 
     @property
     def clusters(self) -> Mapping[str, ClusterSpec]:
         """The Cluster manifests that apply."""
-        return self.proposed if self.trust is None else self.trust.clusters
+        return self.proposed if self.trust is None else self.trust.loaded.proposed
 
     @property
     def repository(self) -> RepositoryDocument:
         """The Repository manifest that applies: a pull request does not raise its own budget. An empty one where none does."""
-        ruling = self.proposed_repository if self.trust is None else self.trust.repository
+        ruling = self.proposed_repository if self.trust is None else self.trust.loaded.proposed_repository
         return ruling if ruling is not None else _NO_REPOSITORY
 
     def desired(self, spec: ClusterSpec) -> DesiredState:
@@ -144,7 +133,7 @@ class LoadedManifests:
 
 
 def load_manifests(
-    paths: Sequence[str], *, trust: Trust | None = None, within: str | None = None, at: datetime.datetime | None = None
+    paths: Sequence[str], *, trust: ManifestsAt | None = None, within: str | None = None, at: datetime.datetime | None = None
 ) -> LoadedManifests:
     """Read everything that the paths stand for; whatever is wrong with files or documents is in ``findings``.
 
@@ -187,10 +176,12 @@ def _with_owners_above(root: str, contents: dict[str, FileContent], within: str 
     return root
 
 
-def _load(paths: Sequence[str], trust: Trust | None, within: str | None, at: datetime.datetime) -> LoadedManifests:
+def _load(paths: Sequence[str], trust: ManifestsAt | None, within: str | None, at: datetime.datetime) -> LoadedManifests:
     contents: dict[str, FileContent] = {}
     if trust is not None and trust.root is not None:
-        root: str | None = _trusted_root(trust.root, contents)
+        # It wins: a pull request that moves the root would change what a plan takes for the whole.
+        root: str | None = trust.path_of(trust.root)
+        _is_repository_file(os.path.join(trust.path_of(trust.root), REPOSITORY_FILE), contents)
     else:
         root = find_root(paths, lambda path: _is_repository_file(path, contents), within=within)
         root = root if root is None else _with_owners_above(root, contents, within)
@@ -215,7 +206,7 @@ def _assemble(
     findings: list[Finding],
     *,
     repository: RepositoryDocument | None = None,
-    trust: Trust | None = None,
+    trust: ManifestsAt | None = None,
     at: datetime.datetime | None = None,
 ) -> LoadedManifests:
     """Put together what the documents declare. ``discovered``: where they come from."""
@@ -272,14 +263,6 @@ def _about_places(
     yield from (*misplaced, *clusters_without_id([cluster for cluster in clusters if cluster.span not in wrong]))
 
 
-def _trusted_root(root: str, contents: dict[str, FileContent]) -> str:
-    """The root of a trusted reference wins: a pull request that moves it would change what a plan takes for the whole."""
-    file = PurePath(root, REPOSITORY_FILE)
-    if Path(file).is_file():
-        _is_repository_file(str(file), contents)
-    return root
-
-
 def _places(file: str, relative: str, root: str | None) -> tuple[str, ...]:
     """A file's paths from the root: as it was found, and without links, since a link may lead to where another team writes."""
     if root is None:
@@ -330,9 +313,9 @@ def chosen_cluster(loaded: LoadedManifests, cluster_name: str | None) -> Cluster
     return loaded.clusters[names[0]] if names else ClusterSpec()
 
 
-def _require_trusted(loaded: LoadedManifests, trust: Trust, wanted: str | None) -> None:
-    new = [name for name in sorted(loaded.proposed) if name not in trust.clusters]
-    if wanted is None and new and not trust.clusters:
+def _require_trusted(loaded: LoadedManifests, trust: ManifestsAt, wanted: str | None) -> None:
+    new = [name for name in sorted(loaded.proposed) if name not in trust.loaded.proposed]
+    if wanted is None and new and not trust.loaded.proposed:
         wanted = new[0]
     if wanted is not None and wanted in new:
         msg = (

@@ -173,7 +173,7 @@ class Sources:
     def _loaded(self) -> tuple[ReadReferences, LoadedManifests]:
         paths = self._where.paths or (".",)
         seen = read_references(References(trusted=self._where.trusted_ref), paths)
-        loaded = load_manifests(paths, trust=seen.trust)
+        loaded = load_manifests(paths, trust=seen.trusted)
         stop_on(loaded.findings, self._where.fail_on)
         return seen, loaded
 

@@ -10,7 +10,6 @@ import dataclasses
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from reconciler.errors import FileAccessError, GitError, ManifestError, UnknownCommitError, UntrustedError
@@ -30,7 +29,7 @@ from reconciler.model import (
 from reconciler.text import shown
 from reconciler.workflows.git_manifests import ManifestsAt, manifests_at, without_spans
 from reconciler.workflows.git_repository import Git, repository_around
-from reconciler.workflows.load import LoadedManifests, References, Trust, desired_for
+from reconciler.workflows.load import LoadedManifests, References, desired_for
 
 _WORDS: Final = {
     "cluster_id": "clusterId", "settings": "brokerSettings", "callback": "quotaCallback", "cluster_paths": "clusterPaths",
@@ -46,14 +45,14 @@ TrustedTree: TypeAlias = ManifestsAt
 
 def not_yet(loaded: LoadedManifests, name: str | None) -> Iterator[Message]:
     """One sentence for everything about a cluster that differs from the trusted reference and counts only after merge."""
-    trust = loaded.trust
-    if trust is None:
+    if loaded.trust is None:
         return
-    yield from _differing(compose("the Repository manifest"), loaded.proposed_repository, trust.repository, trust.ref)
-    yield from _differing(compose("the findings baseline"), loaded.proposed_baseline, trust.baseline, trust.ref)
+    ref, then = loaded.trust.ref, loaded.trust.loaded
+    yield from _differing(compose("the Repository manifest"), loaded.proposed_repository, then.proposed_repository, ref)
+    yield from _differing(compose("the findings baseline"), loaded.proposed_baseline, then.proposed_baseline, ref)
     if name is not None:
         who = compose("the Cluster manifest {name}", name=name_part(display_name(name)))
-        yield from _differing(who, loaded.proposed.get(name), trust.clusters.get(name), trust.ref)
+        yield from _differing(who, loaded.proposed.get(name), then.proposed.get(name), ref)
 
 
 def _differing(what: Message, proposed: object, trusted: object, ref: str) -> Iterator[Message]:
@@ -256,20 +255,6 @@ class ReadReferences:
     base: ManifestsAt | None = None
     missing: str | None = None
     """Why nothing is known of the base. Everything is new then."""
-
-    @property
-    def trust(self) -> Trust | None:
-        """Return what loading the work tree takes from the trusted reference, ``None`` without one."""
-        if self.trusted is None:
-            return None
-        at, loaded = self.trusted, self.trusted.loaded
-        return Trust(
-            ref=at.ref,
-            clusters=loaded.proposed,
-            repository=loaded.proposed_repository,
-            root=None if at.root is None else str(Path(at.git.top, at.root)),
-            baseline=loaded.proposed_baseline,
-        )
 
     def for_cluster(self, spec: ClusterSpec) -> tuple[ReadReferences, Before | None]:
         """Return what the base declares for a cluster, and the references, without the base where that contradicts itself."""
