@@ -181,7 +181,7 @@ def _load(paths: Sequence[str], trust: ManifestsAt | None, within: str | None, a
     if trust is not None and trust.root is not None:
         # It wins: a pull request that moves the root would change what a plan takes for the whole.
         root: str | None = trust.path_of(trust.root)
-        _is_repository_file(os.path.join(trust.path_of(trust.root), REPOSITORY_FILE), contents)
+        _is_repository_file(f"{root}{os.sep}{REPOSITORY_FILE}", contents)
     else:
         root = find_root(paths, lambda path: _is_repository_file(path, contents), within=within)
         root = root if root is None else _with_owners_above(root, contents, within)

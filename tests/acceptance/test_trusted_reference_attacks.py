@@ -126,9 +126,7 @@ def test_steps_back_behind_a_link_do_not_choose_the_properties(merged: GitReposi
 EMPTY = snapshot({user("alice"): {"producer_byte_rate": 1000.0}})
 
 
-@pytest.mark.parametrize(
-    "command", [("plan", "quotas"), ("drift", "quotas"), ("report", "quotas"), ("resolve", "quotas", "--name", "user=alice")]
-)
+@pytest.mark.parametrize("command", [("plan", "quotas"), ("drift", "quotas"), ("resolve", "quotas", "--name", "user=alice")])
 def test_a_recorded_state_that_git_tracks_is_the_reference_s(merged: GitRepository, command: tuple[str, ...]) -> None:
     given = ("--current", "live.json", "--trusted-ref", "main", "--format", "json")
     merged.merge({"live.json": (merged.folder.parent / "live.json").read_text()})
