@@ -245,23 +245,6 @@ def test_answers_as_their_documentation_has_them(answer: dict[str, Any], tmp_pat
     assert f"HTTP status {answer['status']}" in str(refused.value)
 
 
-def test_a_partial_answer_is_used_named_and_read_again(tmp_path: Path) -> None:
-    partial = [True]
-
-    def reply(*_: object) -> tuple[int, str, bytes]:
-        return 200, "application/json", matrix((ALICE, [(START.timestamp() + 30, "5000000")]), isPartial=partial[0])
-
-    with served(reply) as port:
-        first = fetch_prometheus(request(port, tmp_path, hours=1), now=NOW)
-        partial[0] = False
-        second = fetch_prometheus(request(port, tmp_path, hours=1), now=NOW)
-        third = fetch_prometheus(request(port, tmp_path, hours=1), now=NOW)
-    assert first.rows == second.rows > 0
-    assert "isPartial" in " ".join(map(str, first.notes))
-    assert (len(first.pages_read), len(second.pages_read), len(third.pages_read)) == (1, 1, 0)
-    assert second.notes == third.notes == ()
-
-
 @pytest.fixture
 def authority(tmp_path: Path) -> Authority:
     """Its certificate, and one for the client with its key, are in files."""

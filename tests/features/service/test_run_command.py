@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import signal
 import socket
@@ -15,7 +14,7 @@ from reconciler.features.sandbox.spec import Sandbox
 from tests.support import raw_quotas
 from tests.support.command import run
 from tests.support.manifests import cluster as cluster_document
-from tests.support.service_process import Running, running
+from tests.support.service_process import running
 from tests.support.service_world import rates
 
 PAYMENTS = frozenset({("user", "payments")})
@@ -25,11 +24,6 @@ MIB = 1024.0 * 1024
 def login(password: str) -> str:
     jaas = f'org.apache.kafka.common.security.plain.PlainLoginModule required username="alice" password="{password}";'
     return f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nsasl.jaas.config={jaas}\n"
-
-
-def _is_applied(service: Running, after: int) -> bool:
-    """Whether the last of the results ``after`` so many is that nothing is left to write."""
-    return service.results()[after:][-1:] in (["applied"], ["in_sync"])
 
 
 @pytest.mark.kafka
@@ -81,36 +75,6 @@ def test_a_service_on_a_real_broker_from_a_wrong_password_to_its_end(clean_kafka
     ]
     assert "a-wrong-one" not in log.read_text() + audit.read_text()
     assert "alice-secret" not in log.read_text() + audit.read_text()
-
-
-@pytest.mark.large
-@pytest.mark.kafka
-def test_two_of_them_on_one_broker_end_with_what_the_manifests_say(clean_kafka: Sandbox, tmp_path: Path) -> None:
-    folder = tmp_path / "quotas"
-    folder.mkdir()
-    connection = {"bootstrapServers": [clean_kafka.bootstrap_servers]}
-    (folder / "cluster.yaml").write_text(cluster_document(prune="never", connection=connection))
-    names = [f"client-{number}" for number in range(10)]
-    (folder / "quotas.yaml").write_text(rates(**dict.fromkeys(names, "20MiB")))
-    options = ("--apply", "--interval", "600")
-
-    with running(folder, tmp_path / "one", *options) as one, running(folder, tmp_path / "two", *options) as two:
-        both = (one, two)
-        for service in both:
-            service.until(functools.partial(_is_applied, service, 0))
-        (folder / "quotas.yaml").write_text(rates(**dict.fromkeys(names, "30MiB")))
-        for service in both:
-            before = len(service.results())
-            service.process.send_signal(signal.SIGHUP)
-            service.until(functools.partial(_is_applied, service, before))
-
-        assert raw_quotas.settled(clean_kafka.bootstrap_servers) == {
-            frozenset({("user", name)}): {"producer_byte_rate": 30 * MIB} for name in names
-        }
-        for service in both:
-            assert set(service.results()) <= {"applied", "in_sync", "refused"}
-            assert {row["reason"] for row in service.events("pass")} <= {None, "stale-plan"}
-            assert service.end(signal.SIGTERM) == 0
 
 
 @pytest.fixture

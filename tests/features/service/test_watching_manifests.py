@@ -119,22 +119,6 @@ def test_the_exchange_of_a_config_map_is_seen(tmp_path: Path) -> None:
     assert world.cluster.entities == {ALICE: {RATE: 20 * MIB}}
 
 
-def test_the_exchange_of_a_checkout_behind_a_link_is_seen(tmp_path: Path) -> None:
-    one, two = write_manifests(tmp_path / "one", alice="1MiB"), write_manifests(tmp_path / "two", alice="20MiB")
-    link = tmp_path / "current"
-    link.symlink_to(one)
-    world = ServiceWorld(link, FakeCluster())
-
-    def exchange() -> None:
-        new = tmp_path / "new"
-        new.symlink_to(two)
-        new.replace(link)
-
-    world.run(20, at={7: exchange})
-
-    assert world.cluster.entities == {ALICE: {RATE: 20 * MIB}}
-
-
 def test_manifests_that_change_while_they_are_read_are_not_applied_but_read_again(tmp_path: Path) -> None:
     folder = write_manifests(tmp_path, alice="1MiB")
     reads = 0
@@ -153,21 +137,6 @@ def test_manifests_that_change_while_they_are_read_are_not_applied_but_read_agai
 
     assert world.results == ["applied"]
     assert [a.ops for a in world.cluster.took_effect] == [{RATE: 20 * MIB}]
-
-
-def test_files_that_keep_changing_are_waited_for(tmp_path: Path) -> None:
-    folder = write_manifests(tmp_path, alice="1MiB")
-    world = ServiceWorld(folder, FakeCluster())
-
-    # A checkout that takes a while: first the file is gone, then it is there in part, then whole.
-    steps: dict[float, Callable[[], object]] = {
-        16.0: (folder / "quotas.yaml").unlink,
-        17.0: lambda: (folder / "quotas.yaml").write_text(""),
-        18.0: lambda: (folder / "quotas.yaml").write_text(rates(alice="20MiB")),
-    }
-    world.run(30, at=steps)
-
-    assert world.results == ["applied", "applied"]
 
 
 def test_a_file_that_is_no_manifest_any_more_does_not_hide_the_others(tmp_path: Path) -> None:
