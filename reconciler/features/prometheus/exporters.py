@@ -76,20 +76,14 @@ def split_page(argument: str) -> tuple[int | None, str]:
 def _target(argument: str) -> ExporterTarget:
     from reconciler.features.prometheus.metric_layouts import broker_of
 
-    broker, address = split_page(argument)
+    broker, text = split_page(argument)
+    # The page refuses what is not an address.
+    address = ExporterPage(text, names=()).address
     if broker is None:
-        broker = broker_of({"instance": _host(address)})
+        broker = broker_of({"instance": urllib.parse.urlsplit(address).netloc})
     if broker is None:
         raise UsageError(f"--traffic {escaped(argument)} does not name the broker. Write 1={escaped(argument)} for broker 1")
-    # The page refuses what is not an address.
-    return ExporterTarget(broker=broker, address=ExporterPage(address, names=()).address)
-
-
-def _host(address: str) -> str:
-    try:
-        return urllib.parse.urlsplit(address).netloc
-    except ValueError:
-        return ""
+    return ExporterTarget(broker=broker, address=address)
 
 
 _LONGEST_SERIES: Final = 200

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _FIELDS: Final = ("authorization", "basic_auth", "http_headers", "tls_config")
 _TLS_FILES: Final = ("ca_file", "cert_file", "key_file")
+_BASIC: Final = ("username", "username_file", "password", "password_file")
 ReadFile = Callable[[Path], bytes]
 
 
@@ -85,36 +86,27 @@ class _LoginFile:
         (document,) = stream.documents if len(stream.documents) == 1 else (None,)
         if not isinstance(document, YamlMapping):
             raise UsageError(f"{self._path} is not an http_config: its fields are {', '.join(_FIELDS)}")
-        data = document.data
-        if unknown := sorted(set(map(str, data)) - set(_FIELDS)):
-            raise UsageError(f"{self._path} has the unknown field {escaped(unknown[0])!r}. The fields are {', '.join(_FIELDS)}")
-        headers, tenant = self._authorization(data)
-        for name, value in (self._mapping(data, "http_headers") or {}).items():
+        config = self._mapping({"http_config": document.data}, "http_config", *_FIELDS)
+        headers, tenant = self._authorization(config)
+        for name, value in self._mapping(config, "http_headers").items():
             headers[name], public = self._header(name, value)
             tenant += [f"{name.lower()}: {text}" for text in public]
         for name, text in headers.items():
             if not (text.isprintable() and text.isascii() and name.isascii()):
                 raise UsageError(f"{self._path}: the header {escaped(name)} has characters that HTTP does not allow")
-        tls = self._mapping(data, "tls_config") or {}
-        if unknown := sorted(set(map(str, tls)) - set(_TLS_FILES)):
-            field = f"tls_config.{escaped(unknown[0])}"
-            raise UsageError(f"{self._path}: {field} is not read. The fields are {', '.join(_TLS_FILES)}")
-        files = {name: self._path.parent / str(tls[name]) for name in _TLS_FILES if name in tls}
+        files = {name: self._path.parent / str(file) for name, file in self._mapping(config, "tls_config", *_TLS_FILES).items()}
         for file in files.values():
             self._read(file)
         return HttpLogin(headers=headers, tenant=tuple(sorted(tenant)), **files)
 
-    def _authorization(self, data: Mapping[str, object]) -> tuple[dict[str, str], list[str]]:
+    def _authorization(self, config: Mapping[str, object]) -> tuple[dict[str, str], list[str]]:
         """The header, and the user of basic authentication, which is not secret."""
-        headers: dict[str, str] = {}
-        tenant: list[str] = []
-        if (fields := self._mapping(data, "authorization")) is not None:
-            headers["Authorization"] = f"{fields.get('type', 'Bearer')} {self._secret(fields, 'credentials')}"
-        if (fields := self._mapping(data, "basic_auth")) is not None:
+        if fields := self._mapping(config, "basic_auth", *_BASIC):
             user = self._secret(fields, "username")
-            tenant.append(f"user {user}")
-            headers["Authorization"] = basic_auth(user, self._secret(fields, "password"))
-        return headers, tenant
+            return {"Authorization": basic_auth(user, self._secret(fields, "password"))}, [f"user {user}"]
+        if fields := self._mapping(config, "authorization", "type", "credentials", "credentials_file"):
+            return {"Authorization": f"{fields.get('type', 'Bearer')} {self._secret(fields, 'credentials')}"}, []
+        return {}, []
 
     def _header(self, name: str, value: object) -> tuple[str, list[str]]:
         """The header's value, and the parts of it that are not secret."""
@@ -126,10 +118,15 @@ class _LoginFile:
         public = [str(value) for value in lists["values"]]
         return ", ".join([*public, *map(str, lists["secrets"]), *files]), public
 
-    def _mapping(self, fields: Mapping[str, object], name: str) -> Mapping[str, object] | None:
-        value = fields.get(name)
-        if value is not None and not isinstance(value, dict):
+    def _mapping(self, fields: Mapping[str, object], name: str, *known: str) -> Mapping[str, object]:
+        """Return the fields below ``name``, none of which may be other than ``known``."""
+        value = fields.get(name) or {}
+        if not isinstance(value, dict):
             raise UsageError(f"{self._path}: {name} must be a mapping")
+        if known and (unknown := sorted(set(map(str, value)) - set(known))):
+            raise UsageError(
+                f"{self._path}: {name} has the unknown field {escaped(unknown[0])!r}. Its fields are {', '.join(known)}"
+            )
         return value
 
     def _secret(self, fields: Mapping[str, object], name: str) -> str:

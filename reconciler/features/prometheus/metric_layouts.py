@@ -88,11 +88,10 @@ _KIND_LABELS: Final = ("resource", "quotatype", "quotakind", "type", "kind", "qu
 _USER_LABELS: Final = ("user", "principalname", "principal", "username", "quotauser")
 _CLIENT_LABELS: Final = ("clientid", "client", "clientname", "quotaclientid")
 """Of users, client-ids and kinds: without case, ``_`` and ``-``, which exporters spell in all ways."""
-_OF_GROUPS: Final = frozenset((*_KIND_LABELS, *_USER_LABELS, *_CLIENT_LABELS, "quotascope", "ip"))
+_OF_GROUPS: Final = frozenset((*_KIND_LABELS, *_USER_LABELS, *_CLIENT_LABELS, "ip"))
 _BROKER_LABELS: Final = ("broker", "brokerid", "kafkabrokerid", "kafkanodeid", "nodeid", "node")
 _HOST_LABELS: Final = ("pod", "kubernetes_pod_name", "broker", "instance")
 """Not ``node``: on Kubernetes that is the machine, whose number is not a broker's."""
-_ABSENT: Final = frozenset({"", "not_applicable"})
 _BROKER: Final = re.compile(r"[0-9]{1,9}", re.ASCII)
 _ORDINAL: Final = re.compile(r"[A-Za-z0-9.-]*?[A-Za-z-]([0-9]{1,9})(?:\.[A-Za-z][A-Za-z0-9.-]*)?(?::[0-9]+)?", re.ASCII)
 _ADDRESS_AS_NAME: Final = re.compile(r"(?:.*[^0-9])?[0-9]{1,3}(?:-[0-9]{1,3}){3}(?:[.:].*)?", re.DOTALL)
@@ -183,18 +182,18 @@ def _spelled(labels: Mapping[str, str]) -> dict[str, str]:
     spelled: dict[str, str] = {}
     for label, value in labels.items():
         folded = _folded(label)
-        if folded not in spelled or spelled[folded] in _ABSENT:
+        if not spelled.get(folded):
             spelled[folded] = value
     return spelled
 
 
 def _first(labels: Mapping[str, str], spellings: Sequence[str]) -> str | None:
-    return next((labels[label] for label in spellings if labels.get(label, "") not in _ABSENT), None)
+    return next((labels[label] for label in spellings if labels.get(label)), None)
 
 
 def _kind_label(spelled: Mapping[str, str]) -> str | None:
     """The label that names a kind of quota, alone or with other tags behind it; else the first that may."""
-    values = [spelled[label] for label in _KIND_LABELS if spelled.get(label, "") not in _ABSENT]
+    values = [spelled[label] for label in _KIND_LABELS if spelled.get(label)]
     named = (value for value in values if _folded(value.partition(",")[0]) in _KINDS)
     return next(named, values[0] if values else None)
 

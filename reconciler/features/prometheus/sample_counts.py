@@ -101,11 +101,6 @@ class SampleCounts:
         return None if self.first_over_ms == NEVER else datetime.datetime.fromtimestamp(self.first_over_ms / 1000, datetime.UTC)
 
 
-def counts_by_group(table: pa.Table) -> dict[int, SampleCounts]:
-    """Return the counts by group. ``table``: rows of ``SCHEMA``, one for each."""
-    return {row.pop("group"): SampleCounts(**row) for row in table.to_pylist()}
-
-
 def count_gauges(
     rows: Rows[pa.RecordBatch], series: Sequence[Series], grouping: Grouping, groups: Collection[int]
 ) -> Mapping[int, SampleCounts]:
@@ -129,7 +124,7 @@ def count_gauges(
         tables.append(rows.total(lone))
     if groups := set(groups) - alone:
         tables.append(_joint_samples(rows, series, grouping, groups))
-    return counts_by_group(pa.concat_tables(tables))
+    return {row.pop("group"): SampleCounts(**row) for row in pa.concat_tables(tables).to_pylist()}
 
 
 def _joint_samples(rows: Rows[pa.RecordBatch], series: Sequence[Series], grouping: Grouping, groups: Collection[int]) -> pa.Table:

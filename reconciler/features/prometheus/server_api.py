@@ -38,15 +38,12 @@ _DEADLINE: Final = 1.5
 _LONGEST_WAIT_S: Final = 60.0
 _WORTH_A_LINE_S: Final = 5.0
 _ADVICE: Final = {
-    301: "The server redirects to another address. Give that address.",
-    302: "The server redirects, perhaps to a login page. Check the address and --http-config.",
-    307: "The server redirects to another address. Give that address.",
-    308: "The server redirects to another address. Give that address.",
     401: "The server refuses the login. Check --http-config.",
     403: "The login may not read these metrics. Check --http-config.",
     404: "This address has no Prometheus API. Check the path.",
     429: "The server limits how often it is asked. Try again later.",
 }
+_REDIRECTED: Final = "The server redirects, perhaps to a login page. Check the address and --http-config."
 _TOO_MUCH: Final = ("too many samples", "timed out", "exceeded", "limit", "too long", "too large", "more than")
 """In messages of Prometheus, Thanos, Mimir and VictoriaMetrics about a query that a shorter time makes possible."""
 _log: Final = logging.getLogger(__name__)
@@ -116,7 +113,8 @@ class PrometheusApi:
         words = f": {escaped(message)[:_SHOWN]}" if message else ""
         if (status in (400, 422, 500, 503) and is_too_much) or status == 413:
             raise TooManySamplesError(f"{self._url} refuses the query (HTTP status {status}){words}")
-        raise TrafficError(f"{self._url} answers with HTTP status {status}{words}. {_ADVICE.get(status, '')}".rstrip())
+        advice = _REDIRECTED if 300 <= status < 400 else _ADVICE.get(status, "")
+        raise TrafficError(f"{self._url} answers with HTTP status {status}{words}. {advice}".rstrip())
 
     def foreign(self, problem: str) -> TrafficError:
         """The error for an answer that is not one of Prometheus."""

@@ -69,11 +69,6 @@ def named(name: str, **labels: str) -> dict[str, str]:
             MetricSeries(broker=2, kind=Kind.CONNECTION, user=None, client_id=None, ip="10.0.0.9"),
         ),
         (named("socket_server_metrics_connection_accept_rate", listener="PLAINTEXT"), None),
-        # Chitragupta's contract
-        (
-            named("quota_byte_rate", quota_type="Produce", user="alice", client_id="not_applicable"),
-            series(Kind.PRODUCE, "alice", None),
-        ),
         # other measures
         (
             named("quota_throttle_time", resource="Fetch", user="alice", clientId="app"),
