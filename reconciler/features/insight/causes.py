@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from reconciler.errors import GitError, ManifestError, UsageError
 from reconciler.features.insight.evidence import PAUSE_S, SHOWN_S, SourceEvidence, Stretch, moment_at, over_seconds
 from reconciler.features.insight.incident import IncidentGroup, LimitOrigin, MissingEvidence
-from reconciler.features.insight.past_quotas import QuotaPart, QuotaSources, QuotasThen, limit_origin
+from reconciler.features.insight.past_quotas import IncidentRequest, QuotaPart, QuotasThen, limit_origin
 from reconciler.model import CONTROLLER, BucketVerdict, QuotaKey, Verdict
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ def _group_of(verdict: BucketVerdict, over: Sequence[float], part: QuotaPart, *,
 
 
 def add_origins(
-    sources: QuotaSources, then: QuotasThen, groups: Sequence[IncidentGroup]
+    asked: IncidentRequest, then: QuotasThen, groups: Sequence[IncidentGroup]
 ) -> tuple[tuple[IncidentGroup, ...], list[MissingEvidence]]:
     """The groups in their order, the causes with the commits that set their limits."""
     missing: dict[MissingEvidence, None] = {}
@@ -181,7 +181,7 @@ def add_origins(
             try:
                 if place not in known:
                     known[place] = limit_origin(
-                        manifests, then.paths, cluster=sources.cluster, entity=group.entity, key=group.row.key, runs=sources.runs
+                        manifests, then.paths, cluster=asked.cluster, entity=group.entity, key=group.row.key, runs=asked.runs
                     )
                 because, remedy = "the manifests of that time do not declare it: it was set by other means", _DRIFT
             except (GitError, ManifestError, UsageError) as error:

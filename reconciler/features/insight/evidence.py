@@ -10,10 +10,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from reconciler.cli.traffic_options import ReadingOptions
 from reconciler.errors import TrafficError
 from reconciler.features.insight.incident import WHETHER, MissingEvidence, RecordedThrottles
-from reconciler.features.insight.past_quotas import QuotaSources, QuotasThen
+from reconciler.features.insight.past_quotas import IncidentRequest, QuotasThen
 from reconciler.features.insight.recorded_rates import question_in_effect
 from reconciler.model import CONTROLLER, BucketVerdict, Entity, EntityType, Verdict, escaped
 from reconciler.ports import Progress
@@ -146,7 +145,6 @@ _SOURCES: Final = {
 }
 """Words for people, where they are not those of the document."""
 _OF_SUMS: Final = ("recorder", "cells", "log-cells")
-_COLUMNS: Final = {EntityType.USER.value: "user", EntityType.CLIENT_ID.value: "client_id"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,24 +176,6 @@ class SourceEvidence:
     def is_complete(self) -> bool:
         """Whether no throttle of the client on its brokers and in its time is missing."""
         return self.is_log and not self.unread and not self.holes
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IncidentRequest:
-    """Which client and when. Without ``traffic``, that of the Cluster manifest is read."""
-
-    client: Entity
-    at: datetime.datetime | None
-    since: datetime.datetime
-    until: datetime.datetime
-    quotas: QuotaSources
-    traffic: tuple[str, ...] = ()
-    reading: ReadingOptions | None = None
-
-    @property
-    def names(self) -> tuple[tuple[str, str | None], ...]:
-        """The names by the columns of traffic; none of an address."""
-        return tuple((_COLUMNS[kind], str(name)) for kind, name in self.client.parts if kind in _COLUMNS)
 
 
 def observe_span(

@@ -17,7 +17,6 @@ from reconciler.errors import UsageError
 from reconciler.features.insight.causes import add_origins, groups_in, plain_groups
 from reconciler.features.insight.evidence import (
     SHOWN_S,
-    IncidentRequest,
     SourceEvidence,
     Stretch,
     computed_stretches,
@@ -36,7 +35,7 @@ from reconciler.features.insight.incident import (
     IncidentSpan,
     MissingEvidence,
 )
-from reconciler.features.insight.past_quotas import QuotasThen, read_quotas_then
+from reconciler.features.insight.past_quotas import IncidentRequest, QuotasThen, read_quotas_then
 from reconciler.features.insight.recorded_rates import span_options
 from reconciler.model import CONTROLLER, EntityType, Verdict
 from reconciler.ports import NO_PROGRESS, Progress
@@ -97,7 +96,7 @@ def explain_incident(request: IncidentRequest, *, progress: Progress = NO_PROGRE
         raise UsageError(f"The time between --since and --until is longer than {_LONGEST.days} days: narrow it")
     if request.until <= request.since:
         raise UsageError("--until is not later than --since")
-    then = read_quotas_then(request.quotas, request.since, request.until, client=request.client)
+    then = read_quotas_then(request)
     unknown = IncidentReport(
         client=request.client,
         cluster=then.identity,
@@ -219,7 +218,7 @@ def _groups(
         unexplained = finding.answer is IncidentAnswer.CLEAR and would_throttle
         return plain_groups(evidence), [_OTHER_LIMITS] if unexplained else []
     groups = groups_in(evidence, finding.chosen, is_recorded=finding.answer is IncidentAnswer.THROTTLED)
-    made, missing = add_origins(request.quotas, then, groups)
+    made, missing = add_origins(request, then, groups)
     missing += _changes(then, finding.chosen)
     if not any(group.is_cause for group in made):
         missing.append(_which_limit(then, made))

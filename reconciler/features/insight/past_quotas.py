@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from reconciler.cli.traffic_options import ReadingOptions
 from reconciler.documents import AuditRecord
 from reconciler.errors import BackendError, GitError, ManifestError, UsageError
 from reconciler.features.insight.incident import LimitOrigin, MissingEvidence
@@ -22,6 +23,7 @@ from reconciler.model import (
     DesiredQuota,
     DesiredState,
     Entity,
+    EntityType,
     ObservedFrom,
     QuotaKey,
     UnitQuota,
@@ -149,18 +151,33 @@ def declared_quota(at: ManifestsAt, cluster: str | None, entity: Entity, key: st
 
 _ORIGINS: Final = {ObservedFrom.SNAPSHOT: "the snapshot", ObservedFrom.BROKER: "the brokers", ObservedFrom.ZOOKEEPER: "ZooKeeper"}
 _MOST_PARTS: Final = 200
+_COLUMNS: Final = {EntityType.USER.value: "user", EntityType.CLIENT_ID.value: "client_id"}
 _WHICH_COMMIT: Final = "which commit set the limit"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QuotaSources:
-    """Where quotas may come from. ``paths``: of manifests; empty: those of the working directory where ``cluster`` is named."""
+class IncidentRequest:
+    """Which client, when, and where quotas and traffic may come from.
 
+    ``paths``: of manifests; empty: those of the working directory where ``cluster`` is named. ``runs``: of audit files. Without
+    ``traffic``, that of the Cluster manifest is read.
+    """
+
+    client: Entity
+    at: datetime.datetime | None
+    since: datetime.datetime
+    until: datetime.datetime
     paths: tuple[str, ...] = ()
     cluster: str | None = None
     access: Access = field(default_factory=Access)
     runs: tuple[AuditRecord, ...] = ()
-    """Of audit files."""
+    traffic: tuple[str, ...] = ()
+    reading: ReadingOptions | None = None
+
+    @property
+    def names(self) -> tuple[tuple[str, str | None], ...]:
+        """The names by the columns of traffic; none of an address."""
+        return tuple((_COLUMNS[kind], str(name)) for kind, name in self.client.parts if kind in _COLUMNS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,21 +216,21 @@ class QuotasThen:
         return next((part for part in reversed(self.parts) if part.begin.timestamp() <= second), self.parts[0])
 
 
-def read_quotas_then(sources: QuotaSources, since: datetime.datetime, until: datetime.datetime, *, client: Entity) -> QuotasThen:
+def read_quotas_then(asked: IncidentRequest) -> QuotasThen:
     """Read every source that there is.
 
     Raises ``ManifestError`` and ``UsageError`` for manifests that were named and have errors, and ``FileAccessError`` and
     ``WrongClusterError`` for a snapshot that cannot be used.
     """
     spec, loaded = ClusterSpec(), None
-    if sources.paths or sources.cluster is not None:
-        loaded = load_manifests(sources.paths or (".",))
+    if asked.paths or asked.cluster is not None:
+        loaded = load_manifests(asked.paths or (".",))
         stop_on(loaded.findings)
-        spec = desired_for(loaded, sources.cluster)[0]
+        spec = desired_for(loaded, asked.cluster)[0]
     missing: list[MissingEvidence] = []
-    current = _current(spec, sources, missing)
-    declared = _declared_parts(sources, loaded, spec, QuotaPart(begin=since, end=until), missing)
-    parts = _with_current(declared, current, spec, client, missing)
+    current = _current(spec, asked, missing)
+    declared = _declared_parts(asked, loaded, spec, QuotaPart(begin=asked.since, end=asked.until), missing)
+    parts = _with_current(declared, current, spec, asked.client, missing)
     begins = ["", *(f" from {part.begin:%Y-%m-%d %H:%M:%S} UTC on" for part in parts[1:])]
     evidence = [f"Quotas{when}: {part.words}" for when, part in zip(begins, parts, strict=True) if part.words is not None]
     if current is not None:
@@ -223,8 +240,8 @@ def read_quotas_then(sources: QuotaSources, since: datetime.datetime, until: dat
         spec=spec,
         identity=ClusterIdentity(name=spec.name, id=current.cluster.id if current is not None else spec.cluster_id),
         parts=parts,
-        paths=sources.paths or (".",),
-        assumed=_assumed(current, parts, client),
+        paths=asked.paths or (".",),
+        assumed=_assumed(current, parts, asked.client),
         evidence=tuple(evidence),
         missing=tuple(dict.fromkeys(missing)),
     )
@@ -241,15 +258,15 @@ _Declared = tuple[QuotaPart, DesiredState | None]
 
 
 def _declared_parts(
-    sources: QuotaSources, loaded: LoadedManifests | None, spec: ClusterSpec, whole: QuotaPart, missing: list[MissingEvidence]
+    asked: IncidentRequest, loaded: LoadedManifests | None, spec: ClusterSpec, whole: QuotaPart, missing: list[MissingEvidence]
 ) -> list[_Declared]:
     """The parts of a time with what manifests declare in them; ``None`` where that is not known."""
-    paths = sources.paths or (".",)
+    paths = asked.paths or (".",)
     if loaded is None:
         because, remedy = "no manifests were given", "give their folder as PATH"
         missing.append(MissingEvidence(what=_WHICH_COMMIT, because=because, remedy=remedy))
         return [(whole, DesiredState())]
-    runs = tuple(run for run in sources.runs if spec.name is None or run.is_of(ClusterIdentity(name=spec.name)))
+    runs = tuple(run for run in asked.runs if spec.name is None or run.is_of(ClusterIdentity(name=spec.name)))
     try:
         chosen = commits_then(paths, whole.begin, whole.end, runs)
     except (GitError, UsageError) as error:
@@ -257,7 +274,7 @@ def _declared_parts(
         return [(whole, DesiredState())]
     if len(chosen) > _MOST_PARTS:
         raise UsageError(f"The manifests changed {len(chosen):,} times between --since and --until: narrow it")
-    if not sources.runs:
+    if not asked.runs:
         what = "whether and when " + ("that commit was" if len(chosen) == 1 else "those commits were") + " applied"
         remedy = "give --audit FILE, which apply --audit and run --audit write"
         missing.append(MissingEvidence(what=what, because="no audit file was given", remedy=remedy))
@@ -266,7 +283,7 @@ def _declared_parts(
         begin = max(whole.begin, commit.begin)
         part = QuotaPart(begin=begin, end=end, words=_commit_words(commit, begin))
         try:
-            parts += _parts_of_commit(part, commit, paths, sources.cluster)
+            parts += _parts_of_commit(part, commit, paths, asked.cluster)
         except (GitError, ManifestError, UsageError) as error:
             what = f"which limits were in effect from {begin:%Y-%m-%d %H:%M:%S} UTC on"
             missing.append(MissingEvidence(what=what, because=str(error)))
@@ -348,11 +365,11 @@ def _assumed(current: CurrentState | None, parts: Sequence[QuotaPart], client: E
     return f"{_ORIGINS[current.observed.origin]} of {current.observed.at:%Y-%m-%d %H:%M:%S} UTC" if is_used else None
 
 
-def _current(spec: ClusterSpec, sources: QuotaSources, missing: list[MissingEvidence]) -> CurrentState | None:
+def _current(spec: ClusterSpec, asked: IncidentRequest, missing: list[MissingEvidence]) -> CurrentState | None:
     """Return the quotas of the cluster or snapshot. ``None``: they are not known."""
     what, because = "quotas that the manifests do not declare", "neither a snapshot nor a connection was given"
     remedy = "give --current FILE or --bootstrap-server HOST:PORT"
-    access, known = sources.access, spec.connection
+    access, known = asked.access, spec.connection
     is_named = access.current or access.bootstrap_server or access.zookeeper
     if is_named or (known is not None and (known.bootstrap_servers or known.zookeeper)):
         try:

@@ -16,7 +16,6 @@ from reconciler.errors import TrafficError, UsageError
 from reconciler.features.prometheus import (
     HttpLogin,
     PrometheusApi,
-    ReadFile,
     TooManySamplesError,
     is_page,
     open_page,
@@ -107,15 +106,13 @@ class RateReading:
 class RateRequest:
     """Which rates to read: what ``traffic`` names, else those of the ``server`` of the Cluster manifest.
 
-    ``match``, ``http_config`` override those of the ``server``. ``read_file`` reads the login, and refuses files of a pull
-    request.
+    ``match``, ``http_config`` override those of the ``server``.
     """
 
     traffic: tuple[str, ...] = ()
     server: MetricServer | None = None
     match: tuple[LabelMatcher, ...] = ()
     http_config: Path | None = None
-    read_file: ReadFile | None = None
     spec: ClusterSpec = field(default_factory=ClusterSpec)
     """The Cluster manifest, for the brokers that recorded traffic is of."""
     trusted: TrustedTree | None = None
@@ -128,19 +125,14 @@ class RateRequest:
         return bool(self.traffic) and not any(is_page(argument) or is_prometheus(argument) for argument in self.traffic)
 
     def login(self) -> HttpLogin | None:
-        """The login of ``http_config``. Raises ``FileAccessError``, ``UsageError``."""
-        return read_login(self.http_config, self.read_file) if self.http_config is not None else None
+        """The login of ``http_config``, whose files no pull request brings. Raises ``FileAccessError``, ``UsageError``."""
+        return read_login(self.http_config, trusted_reader(self.trusted)) if self.http_config is not None else None
 
 
 def configured_rates(spec: ClusterSpec, trusted: TrustedTree | None) -> RateRequest:
     """The rates that ``spec.traffic`` of the Cluster manifest names. Raises ``GitError`` and ``FileAccessError``."""
-    return RateRequest(
-        traffic=configured_traffic(spec, trusted),
-        server=configured_server(spec, trusted),
-        read_file=trusted_reader(trusted),
-        spec=spec,
-        trusted=trusted,
-    )
+    traffic, server = configured_traffic(spec, trusted), configured_server(spec, trusted)
+    return RateRequest(traffic=traffic, server=server, spec=spec, trusted=trusted)
 
 
 def read_rates(request: RateRequest) -> RateReading:

@@ -27,14 +27,10 @@ from reconciler.text import duration, list_some
 from reconciler.workflows import Intent, current_view, is_prometheus
 
 _OF_MANIFEST: Final = "spec.traffic"
-_PAGE_EVERY_S: Final = 2.0
-_SERVER_EVERY_S: Final = 5.0
-_PAGE_PATIENCE_S: Final = 30.0
 _SERVER_PATIENCE_S: Final = 150.0
 """How long a source may show nothing new; two scrapes of a minute and some delay are shorter."""
 _READS_OF_TIME: Final = 100
 """A broker needs time to make its page: as little as one in a hundred of the time of a step."""
-_LONGEST_PAUSE_S: Final = 20.0
 _AFTER_END_S: Final = 0.5
 _RECENT_S: Final = 900.0
 _LEAST_SHARE: Final = 0.5
@@ -90,12 +86,12 @@ class WatchPace:
     ``longest_s``: the longest pause after a read that took long, which spares the broker that makes a page.
     """
 
-    every_s: float = _PAGE_EVERY_S
-    longest_s: float = _LONGEST_PAUSE_S
-    patience_s: float = _PAGE_PATIENCE_S
+    every_s: float = 2.0
+    longest_s: float = 20.0
+    patience_s: float = 30.0
 
 
-_NO_PAGE: Final = WatchPace(every_s=_SERVER_EVERY_S, longest_s=_SERVER_EVERY_S, patience_s=_SERVER_PATIENCE_S)
+_NO_PAGE: Final = WatchPace(every_s=5.0, longest_s=5.0, patience_s=_SERVER_PATIENCE_S)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -16,7 +16,7 @@ from reconciler.errors import UsageError
 from reconciler.text import shown
 
 if TYPE_CHECKING:
-    from reconciler.features.insight.evidence import IncidentRequest
+    from reconciler.features.insight.past_quotas import IncidentRequest
 
 
 _AROUND: Final = datetime.timedelta(hours=1)
@@ -141,8 +141,7 @@ def _compare(args: WhyArguments) -> Result:
 
 
 def _request(args: WhyArguments) -> IncidentRequest:
-    from reconciler.features.insight.evidence import IncidentRequest
-    from reconciler.features.insight.past_quotas import QuotaSources
+    from reconciler.features.insight.past_quotas import IncidentRequest
     from reconciler.features.insight.value_history import read_runs
     from reconciler.workflows import require_client
 
@@ -152,14 +151,15 @@ def _request(args: WhyArguments) -> IncidentRequest:
     if client is None:
         raise UsageError("name a client: --name user=NAME --name client-id=NAME, or --name ip=ADDRESS")
     at, since, until = _times(args)
-    runs, _ = read_runs(args.audit)
-    access = args.connection.access(args.current)
     return IncidentRequest(
         client=require_client(client)[0],
         at=at,
         since=since,
         until=until,
-        quotas=QuotaSources(paths=args.paths, cluster=args.connection.cluster, access=access, runs=runs),
+        paths=args.paths,
+        cluster=args.connection.cluster,
+        access=args.connection.access(args.current),
+        runs=read_runs(args.audit)[0],
         traffic=args.traffic,
         reading=args.reading,
     )
