@@ -20,7 +20,7 @@ from reconciler.formats import (
     TextShape,
 )
 from reconciler.manifest.documents import ClusterDocument
-from reconciler.manifest.fields import SELECTOR, TEXT, ClustersShape
+from reconciler.manifest.fields import SELECTOR, TEXT
 from reconciler.manifest.profiles import ABOUT_PROFILES, PROFILE, PROFILE_EXAMPLES, profile
 from reconciler.manifest.reading import Collector
 from reconciler.manifest.safety_fields import ACCEPT, FREEZE, GUARDS, REASON
@@ -35,7 +35,6 @@ from reconciler.model import (
     HistoryNeeds,
     LabelMatcher,
     MetricServer,
-    OwnerChoice,
     Prune,
     QuotaKey,
     RebalancePolicy,
@@ -66,13 +65,6 @@ _CONNECTION: Final = RecordShape(
 )
 
 
-def _owners(node: YamlMapping | YamlSequence, _: Collector) -> OwnerChoice | None:
-    if isinstance(node, YamlSequence):
-        return OwnerChoice(names=tuple(item.text for item in node.items if isinstance(item, YamlScalar)))
-    wanted = node.items.get("labels")
-    return OwnerChoice(labels=LabelsShape("").read(wanted, None)) if isinstance(wanted, YamlMapping) else None
-
-
 _BACKTEST: Final = RecordShape(
     BacktestPolicy,
     "What a backtest must not find, and how much history its verdicts need.",
@@ -100,13 +92,12 @@ _BACKTEST: Final = RecordShape(
                         "Which verdicts fail.",
                         min_items=1,
                     ),
-                    "owners": ClustersShape(
-                        "Whose quota groups: names of owners, or {labels: {...}} that the Repository document gives to owners. "
-                        "An owner has a quota group when it declares the quota, or when one of its entities is a client of "
-                        "it. Left out: all.",
-                        what="an owner",
-                        parse=_owners,
-                        examples=[["team-payments"], {"labels": {"tier": "gold"}}],
+                    "owners": ListShape(
+                        TEXT,
+                        "Whose quota groups: names of owners. An owner has a quota group when it declares the quota, or when one "
+                        "of its entities is a client of it. Left out: all.",
+                        min_items=1,
+                        examples=[["team-payments"]],
                     ),
                     "match": SELECTOR,
                     "keys": ListShape(
@@ -121,7 +112,7 @@ _BACKTEST: Final = RecordShape(
             "The backtest fails with exit code 1 when a quota group meets every condition of one rule.",
             examples=[
                 [
-                    {"verdicts": ["throttled"], "owners": {"labels": {"tier": "gold"}}, "reason": "gold is never throttled"},
+                    {"verdicts": ["throttled"], "owners": ["team-payments"], "reason": "payments are never throttled"},
                     {"verdicts": ["throttled", "possible"], "match": {"user": "replicator"}},
                 ]
             ],

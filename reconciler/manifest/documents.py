@@ -94,14 +94,13 @@ class ClusterDocument:
 class Owner:
     """Who may declare what, where. ``None``: any path; every entity that no other owner lists; every cluster.
 
-    ``paths`` are patterns relative to the root; ``labels`` are for the rules of a backtest.
+    ``paths`` are patterns relative to the root.
     """
 
     name: str
     paths: tuple[str, ...] | None = None
     entities: tuple[Selector, ...] | None = None
     clusters: ClusterChoice | None = None
-    labels: Mapping[str, str] = field(default_factory=dict)
     span: Span
 
 

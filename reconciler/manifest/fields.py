@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -81,8 +80,6 @@ class ClustersShape(Shape):
 
     nodes: tuple[type[YamlNode], ...] = field(default=(YamlSequence, YamlMapping), kw_only=True)
     about: str
-    what: str = "a cluster"
-    examples: Sequence[Any] = field(default=(["prod-eu"], {"labels": {"tier": "gold"}}), kw_only=True)
 
     def schema(self) -> dict[str, Any]:
         """The JSON Schema."""
@@ -91,24 +88,19 @@ class ClustersShape(Shape):
             "type": ("array", "object"),
             "items": TEXT,
             "minItems": 1,
-            "properties": {"labels": LabelsShape(f"Labels that {self.what} must all have.", min_properties=1)},
+            "properties": {"labels": LabelsShape("Labels that a cluster must all have.", min_properties=1)},
             "required": ("labels",),
             "additionalProperties": False,
-            "examples": self.examples,
+            "examples": [["prod-eu"], {"labels": {"tier": "gold"}}],
         }
 
     def read(self, node: Any, out: Collector, /) -> Any:
-        """Return what ``parse`` makes of the node, or the choice of clusters."""
-        return cluster_choice(node, out) if self.parse is None else self.parse(node, out)
-
-
-def cluster_choice(node: YamlNode, out: Collector) -> ClusterChoice | None:
-    """``clusters:`` of a document, an override or a rule."""
-    if isinstance(node, YamlSequence):
-        names = tuple((item.text, out.span(item)) for item in node.items if isinstance(item, YamlScalar))
-        return ClusterChoice(names=names, span=out.span(node))
-    wanted = node.items.get("labels") if isinstance(node, YamlMapping) else None
-    if not isinstance(wanted, YamlMapping):
-        return None
-    texts = {label: value.text for label, value in wanted.items.items() if isinstance(value, YamlScalar)}
-    return ClusterChoice(labels=texts, span=out.span(node))
+        """Return the choice of clusters."""
+        if isinstance(node, YamlSequence):
+            names = tuple((item.text, out.span(item)) for item in node.items if isinstance(item, YamlScalar))
+            return ClusterChoice(names=names, span=out.span(node))
+        wanted = node.items.get("labels")
+        if not isinstance(wanted, YamlMapping):
+            return None
+        texts = {label: value.text for label, value in wanted.items.items() if isinstance(value, YamlScalar)}
+        return ClusterChoice(labels=texts, span=out.span(node))

@@ -5,17 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from reconciler.formats import (
-    TEXT,
-    FreeShape,
-    LabelsShape,
-    ListShape,
-    ManifestShape,
-    NumberShape,
-    RecordShape,
-    TableShape,
-    TextShape,
-)
+from reconciler.formats import TEXT, FreeShape, ListShape, ManifestShape, NumberShape, RecordShape, TableShape, TextShape
 from reconciler.manifest.documents import (
     BudgetRule,
     ClusterChoice,
@@ -134,7 +124,6 @@ _SPEC: Final = RecordShape(None, "Settings.", {
             "clusters": ClustersShape(
                 "The clusters for which the owner may declare quotas: names, or {labels: {...}}. Left out: every cluster."
             ),
-            "labels": LabelsShape("For the rules of a cluster's backtest: {owners: {labels: ...}}.", examples=[{"tier": "gold"}]),
         }),
         examples=[{"team-payments": {"paths": ["teams/payments/**"], "entities": _ENTITIES}}],
     ),

@@ -194,25 +194,12 @@ class CallbackClass:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OwnerChoice:
-    """Owners by name, or by labels that the Repository document gives them, of which an owner must have all."""
-
-    names: tuple[str, ...] = ()
-    labels: Mapping[str, str] | None = None
-
-    def chooses(self, name: str, labels: Mapping[str, str]) -> bool:
-        """True for an owner of this name with these labels."""
-        if self.labels is not None:
-            return all(labels.get(label) == value for label, value in self.labels.items())
-        return name in self.names
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class FailRule:
     """Buckets that fail a backtest: a bucket that matches every given field. ``None`` and empty match any bucket."""
 
     verdicts: tuple[Verdict, ...]
-    owners: OwnerChoice | None = None
+    owners: tuple[str, ...] = ()
+    """Names of owners, of which one declares the quota, or has a client of the bucket among its entities."""
     match: Selector | None = None
     """Of a client in the bucket, as the entity of its user and client id."""
     keys: tuple[str, ...] = ()
@@ -367,15 +354,6 @@ class ClusterSpec:
     def place(self, name: str) -> Span | None:
         """Return the place where a field of ``spec`` is set, or that of the document."""
         return self.places.get(name, self.span)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KnownOwner:
-    """An owner of the Repository document, as far as rules ask: its labels, and whose entities it has."""
-
-    name: str
-    labels: Mapping[str, str] = field(default_factory=dict)
-    entities: tuple[Selector, ...] = ()
 
 
 _PLAIN: Final = re.compile(r"(?!.*(?:\.\.|\.lock$|\.$))[A-Za-z0-9][A-Za-z0-9._-]{0,79}")

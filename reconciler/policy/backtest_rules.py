@@ -19,12 +19,11 @@ from reconciler.model import (
     FailedBucket,
     FailRule,
     Finding,
-    KnownOwner,
     Message,
-    OwnerChoice,
     Prediction,
     Related,
     RuleOutcome,
+    Selector,
     Severity,
     Span,
     UnjudgedChange,
@@ -54,7 +53,8 @@ class FailingRows:
     """The rules of a cluster. ``owner_of``: who declares an entity."""
 
     policy: BacktestPolicy
-    owners: tuple[KnownOwner, ...] = ()
+    owners: Mapping[str, Sequence[Selector]] = field(default_factory=dict)
+    """By owner, its entities."""
     owner_of: Mapping[Entity, str] = field(default_factory=dict)
 
     def judge(self, report: BacktestReport, sources: Mapping[tuple[Entity, str], Span]) -> BacktestReport:
@@ -82,7 +82,7 @@ class FailingRows:
             if (rule.keys and verdict.key not in rule.keys) or not (rule.match is None or any(map(rule.match.matches, clients))):
                 continue
             whose = self._owners(verdict.limits.entity, clients)
-            if self._concerns(rule, whose):
+            if not rule.owners or not set(whose).isdisjoint(rule.owners):
                 failing.append((verdict, whose))
         return failing
 
@@ -91,17 +91,13 @@ class FailingRows:
         for change in changes if Verdict.INCONCLUSIVE in rule.verdicts else ():
             if (rule.keys and change.key not in rule.keys) or not (rule.match is None or rule.match.matches(change.entity)):
                 continue
-            if self._concerns(rule, self._owners(change.entity, [change.entity])):
+            if not rule.owners or not set(self._owners(change.entity, [change.entity])).isdisjoint(rule.owners):
                 yield change
 
     def _owners(self, entity: Entity | None, clients: Sequence[Entity]) -> tuple[str, ...]:
         names = {self.owner_of[entity]} if entity is not None and entity in self.owner_of else set()
-        names |= {owner.name for owner in self.owners if any(any_matches(owner.entities, client) for client in clients)}
+        names |= {name for name, entities in self.owners.items() if any(any_matches(entities, client) for client in clients)}
         return tuple(sorted(names))
-
-    def _concerns(self, rule: FailRule, names: Iterable[str]) -> bool:
-        labels = {owner.name: owner.labels for owner in self.owners}
-        return rule.owners is None or any(rule.owners.chooses(name, labels.get(name, {})) for name in names)
 
 
 def _seconds(bucket_verdict: BucketVerdict) -> int:
@@ -149,23 +145,17 @@ def rule_words(rule: FailRule) -> Message:
     verdicts = " or ".join(named.get(verdict, verdict.value) for verdict in rule.verdicts)
     unchanged = ", whether it changes or not," if rule.unchanged else " that changes"
     keys = join_messages((Message([key_part(key)]) for key in rule.keys), " or ")
+    owners = join_messages((Message([name_part(display_name(name))]) for name in rule.owners), " or ")
     match = name_part("" if rule.match is None else canonical_bytes(selector_to_json(rule.match)).decode())
     return compose(
         "no{keys} quota group{owners}{match}{unchanged} may be {verdicts}{seconds}",
         keys=compose(" {keys}", keys=keys) if keys else "",
-        owners="" if rule.owners is None else compose(" of {owners}", owners=_owner_words(rule.owners)),
+        owners=compose(" of owner {owners}", owners=owners) if rule.owners else "",
         match=compose(" with clients {match}", match=match) if match.text else "",
         unchanged=unchanged,
         verdicts=verdicts,
         seconds=f" for {rule.seconds} s or more" if rule.seconds > 1 else "",
     )
-
-
-def _owner_words(owners: OwnerChoice) -> Message:
-    if owners.labels is not None:
-        labels = (f"{display_name(label)}={display_name(value)}" for label, value in owners.labels.items())
-        return "owners labelled " + join_messages(Message([name_part(label)]) for label in labels)
-    return "owner " + join_messages((Message([name_part(display_name(name))]) for name in owners.names), " or ")
 
 
 def _findings(

@@ -19,10 +19,10 @@ from reconciler.model import (
     DeclaredQuotas,
     DesiredState,
     Entity,
-    KnownOwner,
     LeaderSpread,
     ManifestCommit,
     Message,
+    Selector,
     Span,
 )
 from reconciler.planning import difference, quotas_after
@@ -79,7 +79,7 @@ class Proposal:
     leaders: LeaderSpread | None = None
     """Which of them lead partitions; ``None``: not known."""
     spec: ClusterSpec = field(default_factory=ClusterSpec)
-    owners: tuple[KnownOwner, ...] = ()
+    owners: Mapping[str, Sequence[Selector]] = field(default_factory=dict)
     owner_of: Mapping[Entity, str] = field(default_factory=dict)
     """Who declares an entity, where that is stated."""
     notes: tuple[str, ...] = ()
@@ -94,11 +94,11 @@ def proposal_of(intent: Intent, current: CurrentState | None) -> Proposal:
     """The quotas that an intent proposes and the current ones, with the cluster's backtest policy and owners."""
     if intent.desired.with_units:
         intent = divide_totals(intent, current)
-    owners = (KnownOwner(name=o.name, labels=o.labels, entities=o.entities or ()) for o in intent.owners.values())
+    owners = {name: owner.entities or () for name, owner in intent.owners.items()}
     made = make_proposal(intent.desired, current, intent.spec)
     return replace(
         made,
-        owners=tuple(owners),
+        owners=owners,
         notes=(*made.notes, *intent.notes, *judged_notes(intent.desired)),
         trusted=intent.trusted,
         commit=intent.source() if intent.paths else ManifestCommit(),

@@ -417,22 +417,11 @@ def _unknown_owners(clusters: Sequence[ClusterDocument], owners: Mapping[str, Ow
     """Unknown owners in a rule of a backtest: such a rule would never fail."""
     for document in clusters:
         for rule in document.spec.backtest.fail:
-            chosen = rule.owners
-            where = rule.span or document.span
-            for name in chosen.names if chosen is not None else ():
+            for name in rule.owners:
                 if name not in owners:
-                    yield finding(
-                        "unknown-owner",
-                        compose(
-                            "the repository declares no owner {name}{hint}",
-                            name=shown_part(name),
-                            hint=did_you_mean(name, owners),
-                        ),
-                        where,
-                    )
-            if chosen is not None and chosen.labels and not any(chosen.chooses(o.name, o.labels) for o in owners.values()):
-                wanted = ", ".join(f"{label}: {value}" for label, value in chosen.labels.items())
-                yield finding("unknown-owner", compose("no owner has the labels {wanted}", wanted=shown_part(wanted)), where)
+                    words = "the repository declares no owner {name}{hint}"
+                    message = compose(words, name=shown_part(name), hint=did_you_mean(name, owners))
+                    yield finding("unknown-owner", message, rule.span or document.span)
 
 
 def _nothing_found(paths: Sequence[str], discovery: Discovery) -> Finding:

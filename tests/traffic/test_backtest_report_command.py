@@ -24,8 +24,8 @@ apiVersion: kafka-quotas/v1
 kind: Repository
 spec:
   owners:
-    payments: {labels: {tier: gold}, entities: [{user: {prefix: pay-}}]}
-    platform: {labels: {tier: bronze}}
+    payments: {entities: [{user: {prefix: pay-}}]}
+    platform: {}
 """
 CLUSTER = """
 apiVersion: kafka-quotas/v1
@@ -36,7 +36,7 @@ spec:
   backtest:
     history: {hours: 0}
     fail:
-      - {verdicts: [throttled], owners: {labels: {tier: gold}}, reason: gold is never throttled}
+      - {verdicts: [throttled], owners: [payments], reason: gold is never throttled}
       - {verdicts: [throttled], match: {user: nobody}}
 """
 QUOTAS = f"""

@@ -1,4 +1,4 @@
-"""``spec.backtest`` of a Cluster manifest, and the labels of owners."""
+"""``spec.backtest`` of a Cluster manifest."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from reconciler.manifest.documents import ClusterDocument
 from reconciler.manifest.reading import FileContent, read_documents
 from reconciler.model import Verdict
-from reconciler.model.cluster import ClusterSpec, HistoryNeeds, OwnerChoice
+from reconciler.model.cluster import ClusterSpec, HistoryNeeds
 from reconciler.model.entity import Entity
 from reconciler.workflows.load import load_manifests
 
@@ -34,7 +34,7 @@ def test_a_policy_with_everything_is_read() -> None:
         "backtest:",
         "  history: {hours: 24, coveragePercent: 90}",
         "  fail:",
-        "    - {verdicts: [throttled], owners: {labels: {tier: gold}}, reason: gold is never throttled}",
+        "    - {verdicts: [throttled], owners: [gold], reason: gold is never throttled}",
         "    - verdicts: [throttled, possible]",
         "      owners: [team-a, 7]",
         "      match: {user: {prefix: pay-}}",
@@ -44,13 +44,9 @@ def test_a_policy_with_everything_is_read() -> None:
     ).backtest
     assert policy.history == HistoryNeeds(hours=24, coverage_percent=90)
     gold, other = policy.fail
-    assert (gold.verdicts, gold.owners, gold.reason) == (
-        (Verdict.THROTTLED,),
-        OwnerChoice(labels={"tier": "gold"}),
-        "gold is never throttled",
-    )
+    assert (gold.verdicts, gold.owners, gold.reason) == ((Verdict.THROTTLED,), ("gold",), "gold is never throttled")
     assert (gold.match, gold.keys, gold.seconds, gold.unchanged) == (None, (), 1, False)
-    assert other.owners == OwnerChoice(names=("team-a", "7"))
+    assert other.owners == ("team-a", "7")
     assert other.match is not None
     assert other.match.matches(Entity.of({"user": "pay-1", "client-id": "x"}))
     assert (other.keys, other.seconds, other.unchanged) == (("producer_byte_rate",), 10, True)
@@ -71,19 +67,9 @@ def test_what_cannot_be_meant_is_a_finding(line: str, found: str) -> None:
     assert [one.id for one in content.findings] == [found]
 
 
-@pytest.mark.parametrize(
-    ("owners", "said"),
-    [
-        ("[team-a]", None),
-        ("[team-z]", "the repository declares no owner 'team-z'"),
-        ("{labels: {tier: gold}}", None),
-        ("{labels: {tier: golden}}", "no owner has the labels 'tier: golden'"),
-    ],
-)
+@pytest.mark.parametrize(("owners", "said"), [("[team-a]", None), ("[team-z]", "the repository declares no owner 'team-z'")])
 def test_a_rule_about_an_owner_that_nobody_is_would_never_fail(tmp_path: Path, owners: str, said: str | None) -> None:
-    (tmp_path / "kafka-quotas.yaml").write_text(
-        f"{REPOSITORY}  owners: {{team-a: {{labels: {{tier: gold}}}}}}\n", encoding="utf-8"
-    )
+    (tmp_path / "kafka-quotas.yaml").write_text(f"{REPOSITORY}  owners: {{team-a: {{}}}}\n", encoding="utf-8")
     rule = f"  backtest: {{fail: [{{verdicts: [throttled], owners: {owners}}}]}}\n"
     (tmp_path / "cluster.yaml").write_text(CLUSTER + rule, encoding="utf-8")
     found = [(one.id, one.message) for one in load_manifests([str(tmp_path)]).findings]

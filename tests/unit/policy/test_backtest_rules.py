@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping, Sequence
 
 import pytest
 
 from reconciler.model import BacktestReport, BucketVerdict, Verdict
 from reconciler.model.backtest import NotJudged, UnjudgedChange
-from reconciler.model.cluster import BacktestPolicy, FailRule, KnownOwner, OwnerChoice
+from reconciler.model.cluster import BacktestPolicy, FailRule
 from reconciler.model.entity import Entity, MatchKind, Selector, TypeMatch
 from reconciler.model.finding import Span
 from reconciler.policy.backtest_rules import FailingRows, rule_words
@@ -23,12 +24,12 @@ def users(prefix: str) -> Selector:
     return Selector(types=(("user", TypeMatch(kind=MatchKind.PREFIX, text=prefix)),))
 
 
-def judged(rule: FailRule, *verdicts: BucketVerdict, owners: tuple[KnownOwner, ...] = ()) -> BacktestReport:
+def judged(rule: FailRule, *verdicts: BucketVerdict, owners: Mapping[str, Sequence[Selector]] | None = None) -> BacktestReport:
     return judge(report_of(*verdicts), rule, owners)
 
 
-def judge(report: BacktestReport, rule: FailRule, owners: tuple[KnownOwner, ...]) -> BacktestReport:
-    rules = FailingRows(policy=BacktestPolicy(fail=(rule,)), owners=owners, owner_of={ALICE: "team-a"})
+def judge(report: BacktestReport, rule: FailRule, owners: Mapping[str, Sequence[Selector]] | None) -> BacktestReport:
+    rules = FailingRows(policy=BacktestPolicy(fail=(rule,)), owners=owners or {}, owner_of={ALICE: "team-a"})
     return rules.judge(report, {(ALICE, "producer_byte_rate"): PLACE})
 
 
@@ -46,8 +47,8 @@ HIT = verdict(user="alice", entity=ALICE, verdict=Verdict.THROTTLED, changed=Tru
         (FailRule(verdicts=CERTAIN, seconds=21), False),
         (FailRule(verdicts=CERTAIN, match=users("al")), True),
         (FailRule(verdicts=CERTAIN, match=users("bob")), False),
-        (FailRule(verdicts=CERTAIN, owners=OwnerChoice(names=("team-a",))), True),
-        (FailRule(verdicts=CERTAIN, owners=OwnerChoice(names=("team-b",))), False),
+        (FailRule(verdicts=CERTAIN, owners=("team-a",)), True),
+        (FailRule(verdicts=CERTAIN, owners=("team-b",)), False),
     ],
 )
 def test_a_rule_fails_when_all_that_it_says_holds(rule: FailRule, *, fails: bool) -> None:
@@ -74,24 +75,17 @@ def test_an_inconclusive_bucket_needs_no_seconds() -> None:
     assert judged(FailRule(verdicts=(Verdict.INCONCLUSIVE,), seconds=50), unknown).refused
 
 
-GOLD = OwnerChoice(labels={"tier": "gold"})
-
-
-def test_labels_choose_owners_of_the_quota_and_of_clients_under_a_quota_of_others() -> None:
-    owners = (
-        KnownOwner(name="team-a", labels={"tier": "silver"}),
-        KnownOwner(name="team-p", labels={"tier": "gold"}, entities=(users("pay-"),)),
-    )
-    rule = FailRule(verdicts=CERTAIN, owners=GOLD)
-    assert not judged(rule, HIT, owners=owners).refused, "alice's owner is silver"
+def test_owners_are_those_of_the_quota_and_of_clients_under_a_quota_of_others() -> None:
+    owners = {"team-a": (), "team-p": (users("pay-"),)}
+    rule = FailRule(verdicts=CERTAIN, owners=("team-p",))
+    assert not judged(rule, HIT, owners=owners).refused, "alice is of another owner"
     shared = altered(HIT, members=(member("alice"), member("pay-1")))
     (failed,) = judged(rule, shared, owners=owners).rules[0].failed
     assert failed.owners == ("team-a", "team-p")
 
 
 def test_an_owner_without_entities_has_no_clients_of_others() -> None:
-    everything = KnownOwner(name="team-z", labels={"tier": "gold"})
-    assert not judged(FailRule(verdicts=CERTAIN, owners=GOLD), HIT, owners=(everything,)).refused
+    assert not judged(FailRule(verdicts=CERTAIN, owners=("team-z",)), HIT, owners={"team-z": ()}).refused
 
 
 def test_an_address_is_matched_as_an_ip() -> None:
@@ -131,14 +125,14 @@ def test_the_findings_of_one_rule_are_bounded_and_the_last_counts_the_rest() -> 
 def test_a_rule_reads_as_a_sentence() -> None:
     rule = FailRule(
         verdicts=(Verdict.THROTTLED, Verdict.POSSIBLE),
-        owners=GOLD,
+        owners=("team-p",),
         match=users("pay-"),
         keys=("producer_byte_rate",),
         seconds=10,
         unchanged=True,
     )
     assert rule_words(rule) == (
-        'no producer_byte_rate quota group of owners labelled tier=gold with clients {"user":{"prefix":"pay-"}}, whether it '
+        'no producer_byte_rate quota group of owner team-p with clients {"user":{"prefix":"pay-"}}, whether it '
         "changes or not, may be throttled or possible for 10 s or more"
     )
 
@@ -159,12 +153,12 @@ INCONCLUSIVE = (Verdict.INCONCLUSIVE,)
         (FailRule(verdicts=CERTAIN), []),
         (FailRule(verdicts=INCONCLUSIVE, match=users("bo")), ["bob"]),
         (FailRule(verdicts=INCONCLUSIVE, keys=("consumer_byte_rate",)), []),
-        (FailRule(verdicts=INCONCLUSIVE, owners=OwnerChoice(names=("team-a",))), ["alice"]),
-        (FailRule(verdicts=INCONCLUSIVE, owners=OwnerChoice(labels={"tier": "gold"})), ["bob"]),
+        (FailRule(verdicts=INCONCLUSIVE, owners=("team-a",)), ["alice"]),
+        (FailRule(verdicts=INCONCLUSIVE, owners=("team-b",)), ["bob"]),
     ],
 )
 def test_a_change_without_recorded_traffic_counts_as_inconclusive(rule: FailRule, failed: list[str]) -> None:
-    owners = (KnownOwner(name="team-b", labels={"tier": "gold"}, entities=(users("bob"),)),)
+    owners = {"team-b": (users("bob"),)}
     report = judge(report_of(unjudged=(unjudged("alice"), unjudged("bob"))), rule, owners)
     assert report.refused is bool(failed)
     assert [one.entity for one in report.rules[0].unjudged] == [Entity.of({"user": name}) for name in failed]
