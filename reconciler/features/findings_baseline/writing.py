@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -14,7 +14,7 @@ from reconciler.formats import API_VERSION
 from reconciler.manifest import REPOSITORY_FILE, FindingsBaseline
 from reconciler.model import Finding, Severity
 from reconciler.text import shown
-from reconciler.workflows import FindingFacts, LoadedManifests, facts_of
+from reconciler.workflows import LoadedManifests, facts_of
 from reconciler.yaml import scalar_text
 
 _DAYS: Final = 90
@@ -41,9 +41,16 @@ def write_findings_baseline(
     lasts = baseline is not None and baseline.until is not None and baseline.until >= today
     until = baseline.until if baseline is not None and lasts else today + datetime.timedelta(days=_DAYS)
     reason = baseline.reason if baseline is not None else ""
-    lines = [*_head(until, reason, some=bool(counts))]
+    lines = [f"apiVersion: {API_VERSION}", "kind: FindingsBaseline", "spec:", f"  until: {until}"]
+    lines.append(f"  reason: {scalar_text(reason)}{'' if reason else f' {_ASK}'}")
+    lines.append(f"  findings:{'' if counts else ' []'}")
     for (facts, severity), count in sorted(counts.items()):
-        lines += _entry(facts, severity, count)
+        lines.append(f"    - id: {facts[0]}")
+        if severity is not Severity.WARNING:
+            lines.append(f"      severity: {severity.value}")
+        lines.append(f"      subject: [{', '.join(map(scalar_text, facts[1:]))}]")
+        if count > 1:
+            lines.append(f"      count: {count}")
         known = kept.get((facts, severity))
         if known is None and reason:
             lines.append(f'      reason: "" {_ASK}')
@@ -53,25 +60,6 @@ def write_findings_baseline(
             lines.append(f"      until: {known.until}")
     write_whole(path, [f"{line}\n" for line in lines])
     return len(counts)
-
-
-def _head(until: datetime.date | None, reason: str, *, some: bool) -> Iterator[str]:
-    yield f"apiVersion: {API_VERSION}"
-    yield "kind: FindingsBaseline"
-    yield "spec:"
-    yield f"  until: {until}"
-    yield f"  reason: {scalar_text(reason)}{'' if reason else f' {_ASK}'}"
-    yield f"  findings:{'' if some else ' []'}"
-
-
-def _entry(facts: FindingFacts, severity: Severity, count: int) -> Iterator[str]:
-    rule_id, *subject = facts
-    yield f"    - id: {rule_id}"
-    if severity is not Severity.WARNING:
-        yield f"      severity: {severity.value}"
-    yield f"      subject: [{', '.join(map(scalar_text, subject))}]"
-    if count > 1:
-        yield f"      count: {count}"
 
 
 def _may_be_known(finding: Finding) -> bool:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from reconciler.features.pull_requests.forge import Forge, Job
 from reconciler.features.pull_requests.posting import job_forge
 from reconciler.model import JobFacts, RunContext
 from reconciler.ports import SystemClock
@@ -34,19 +34,12 @@ def run_context(environment: Mapping[str, str]) -> Iterator[RunContext]:
     yield RunContext(job=facts)
     if not environment.get(forge.login_variable):
         return
-    api = forge.connect(environment, clock=SystemClock(), patience=_PATIENCE)
-    try:
-        number = job.request
-        if number is None and commit is not None:
-            number = _merged_as(api, dataclasses.replace(job, commit=commit, head=None, pushed=True))
-        if number is not None:
-            yield RunContext(job=facts, pull_request=api.merged(number))
-    finally:
-        api.close()
-
-
-def _merged_as(api: Forge, job: Job) -> int | None:
-    """The one request that became exactly this commit."""
-    doing = f"look for the {api.request} of commit {job.commit} in {api.repository}"
-    numbers = [number for number, exact in api.candidates(job, doing) if exact]
-    return numbers[0] if len(numbers) == 1 else None
+    with contextlib.closing(forge.connect(environment, clock=SystemClock(), patience=_PATIENCE)) as api:
+        numbers = [] if job.request is None else [job.request]
+        if not numbers and commit is not None:
+            # The one request that became exactly this commit.
+            pushed = dataclasses.replace(job, commit=commit, head=None, pushed=True)
+            doing = f"look for the {api.request} of commit {commit} in {api.repository}"
+            numbers = [number for number, exact in api.candidates(pushed, doing) if exact]
+        if len(numbers) == 1:
+            yield RunContext(job=facts, pull_request=api.merged(numbers[0]))

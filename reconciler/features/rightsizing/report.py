@@ -7,29 +7,20 @@ from typing import Final
 
 from reconciler.documents import VALUES, Document, row
 from reconciler.features.rightsizing.measuring import SizingReport
-from reconciler.features.rightsizing.sizing import ChangedOutcome, QuotaUse, SizedQuota, Sizing
+from reconciler.features.rightsizing.sizing import QuotaUse, SizedQuota, Sizing
 from reconciler.manifest import SizingRules
 from reconciler.model import Provenance, Verdict, bucket_words, display_name
 from reconciler.render import Block, Column, Line, Style, View, chip, heading, labelled, line, table
 from reconciler.text import count_of, length_text, percent_text, rate
 
-_STYLES: Final = {
-    Sizing.RAISE: Style.BAD,
-    Sizing.LOWER: Style.UPDATE,
-    Sizing.UNUSED: Style.UPDATE,
-    Sizing.INCONCLUSIVE: Style.WARN,
-    Sizing.NOT_CHECKED: Style.WARN,
-    Sizing.EXCLUDED: Style.FAINT,
-    Sizing.FITS: Style.GOOD,
-}
-_WORDS: Final = {
-    Sizing.RAISE: "to raise",
-    Sizing.LOWER: "to lower",
-    Sizing.UNUSED: "unused",
-    Sizing.INCONCLUSIVE: "inconclusive",
-    Sizing.NOT_CHECKED: "not checked",
-    Sizing.EXCLUDED: "excluded",
-    Sizing.FITS: "fits",
+_LOOKS: Final = {
+    Sizing.RAISE: ("to raise", Style.BAD),
+    Sizing.LOWER: ("to lower", Style.UPDATE),
+    Sizing.UNUSED: ("unused", Style.UPDATE),
+    Sizing.INCONCLUSIVE: ("inconclusive", Style.WARN),
+    Sizing.NOT_CHECKED: ("not checked", Style.WARN),
+    Sizing.EXCLUDED: ("excluded", Style.FAINT),
+    Sizing.FITS: ("fits", Style.GOOD),
 }
 _OUTCOMES: Final = {Verdict.CLEAR: Style.GOOD, Verdict.THROTTLED: Style.BAD}
 _COLUMNS: Final = (
@@ -67,7 +58,7 @@ def history_words(report: SizingReport) -> str:
 
 def sizing_sentence(report: SizingReport) -> str:
     """Return how many limits have each verdict, and how many changes are proposed, as sentences."""
-    counts = [f"{count:,} {_WORDS[sizing]}" for sizing, count in counts_of_sizings(report).items() if count]
+    counts = [f"{count:,} {_LOOKS[sizing][0]}" for sizing, count in counts_of_sizings(report).items() if count]
     proposed = len(report.proposed)
     change = f"{count_of(proposed, 'change')} proposed" if proposed else "No change is proposed"
     return f"{change}. Of {count_of(len(report.quotas), 'limit')}: {', '.join(counts) or 'none'}."
@@ -80,7 +71,7 @@ def _blocks(report: SizingReport) -> Iterator[Block]:
         if not quotas or (sizing is Sizing.FITS and not any(quota.is_proposed for quota in quotas)):
             continue
         shown = [quota for quota in quotas if sizing is not Sizing.FITS or quota.is_proposed][:MOST_ROWS]
-        title = _WORDS[sizing].capitalize()
+        title = _LOOKS[sizing][0].capitalize()
         yield heading(title, f"{title}:", count=len(quotas))
         yield quota_table(shown)
         if len(quotas) > len(shown) and sizing is not Sizing.FITS:
@@ -99,10 +90,13 @@ def _rows(quota: SizedQuota) -> Iterator[tuple[Line | str | tuple[str, Style], .
     owner = f" ({display_name(quota.owner)})" if quota.owner is not None else ""
     name = line("  ", quota.entity, f" {key}", (owner, Style.FAINT), pages=(quota.entity, f" {key}", (owner, Style.FAINT)))
     proposed = "" if quota.value is None else rate(key, quota.value)
-    checked = ("", Style.FAINT) if outcome is None else (_outcome_words(outcome), _OUTCOMES.get(outcome.verdict, Style.WARN))
+    checked = ("", Style.FAINT)
+    if outcome is not None:
+        over = f" {percent_text(outcome.over)}" if outcome.verdict is Verdict.THROTTLED else ""
+        checked = (f"{outcome.verdict.value}{over}", _OUTCOMES.get(outcome.verdict, Style.WARN))
     yield (
         name,
-        line(chip(_WORDS[quota.sizing], _STYLES[quota.sizing]), hang=0),
+        line(chip(*_LOOKS[quota.sizing]), hang=0),
         rate(key, quota.limit),
         "" if use.verdict is None else rate(key, use.highest),
         (proposed, Style.FAINT if quota.left is not None else Style.STRONG),
@@ -118,10 +112,6 @@ def _reason(quota: SizedQuota) -> str:
     if groups < 2 or fullest is None:
         return quota.reason
     return f"{quota.reason} ({bucket_words(fullest)}, of {count_of(groups, 'quota group')})"
-
-
-def _outcome_words(outcome: ChangedOutcome) -> str:
-    return f"throttled {percent_text(outcome.over)}" if outcome.verdict is Verdict.THROTTLED else outcome.verdict.value
 
 
 def counts_of_sizings(report: SizingReport) -> Mapping[Sizing, int]:

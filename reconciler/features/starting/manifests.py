@@ -6,7 +6,7 @@ declared entity loses the known keys that its manifest does not give.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -76,7 +76,9 @@ def emit(state: CurrentState, *, connection: Connection | None = None, settings:
         findings.append(Finding(id=rule.id, severity=rule.severity, message=node.message, entity=node.entity))
     files = dict(quota_files(declared, name))
     if lowered := sorted({rule_id for entity in declared for rule_id, _ in _problems_of_names(entity) if _is_error(rule_id)}):
-        files[REPOSITORY_FILE] = _repository_file(lowered)
+        lint = ", ".join(f"{rule_id}: {Severity.WARNING}" for rule_id in lowered)
+        settings_of_rules = f"spec:\n  # The cluster has entities that are errors by default.\n  lint: {{{lint}}}\n"
+        files[REPOSITORY_FILE] = _head("Repository", "repository") + settings_of_rules
     files["cluster.yaml"] = _cluster_file(state, name, connection, settings)
     return Export(files=files, findings=tuple(findings), declared=len(declared), cluster_name=name)
 
@@ -165,30 +167,20 @@ def _head(kind: str, schema: str, mark: str = MARK) -> str:
     return f"{modeline}\n{mark}\napiVersion: {API_VERSION}\nkind: {kind}\n"
 
 
-def _repository_file(rule_ids: Iterable[str]) -> str:
-    lint = ", ".join(f"{rule_id}: {Severity.WARNING}" for rule_id in rule_ids)
-    head = _head("Repository", "repository")
-    return f"{head}spec:\n  # The cluster has entities that are errors by default.\n  lint: {{{lint}}}\n"
-
-
 def _cluster_file(state: CurrentState, name: str, connection: Connection | None, settings: Sequence[str]) -> str:
     lines = [f"metadata: {{name: {scalar_text(name)}}}", "spec:"]
     if state.cluster.id:
         lines.append(f"  clusterId: {scalar_text(state.cluster.id)}")
     if connection is not None:
-        lines += _connection(connection)
+        lines.append("  connection:")
+        if connection.bootstrap_servers:
+            lines.append(f"    bootstrapServers: [{', '.join(map(_quoted, connection.bootstrap_servers))}]")
+        if connection.zookeeper:
+            lines.append(f"    zookeeper: {_quoted(connection.zookeeper)}")
+        if connection.properties:
+            lines.append(f"    properties: {scalar_text(connection.properties)}")
     lines += ["  prune: never", *settings]
     return _head("Cluster", "cluster") + "\n".join(lines) + "\n"
-
-
-def _connection(connection: Connection) -> Iterator[str]:
-    yield "  connection:"
-    if connection.bootstrap_servers:
-        yield f"    bootstrapServers: [{', '.join(_quoted(server) for server in connection.bootstrap_servers)}]"
-    if connection.zookeeper:
-        yield f"    zookeeper: {_quoted(connection.zookeeper)}"
-    if connection.properties:
-        yield f"    properties: {scalar_text(connection.properties)}"
 
 
 def _quoted(address: str) -> str:
