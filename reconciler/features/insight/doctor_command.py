@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from reconciler.cli import exit_codes, option_groups, output, traffic_options
 from reconciler.cli.declaration import argument, group, option
 from reconciler.cli.results import Result
 from reconciler.errors import UsageError
-
-if TYPE_CHECKING:
-    from reconciler.features.insight.rate_sources import RateRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,13 +37,16 @@ def run(args: DoctorArguments) -> Result:
     """Check; exit 1 for a check that failed."""
     from reconciler.features.insight.checkup import examine_everything, examine_source
     from reconciler.features.insight.doctor_views import CHECKUP, checkup_lines
+    from reconciler.features.insight.rate_sources import RateRequest
 
     paths, cluster = args.paths or (".",), args.connection.cluster
     if len(paths) == 1 and cluster is None and not Path(paths[0]).exists():
         paths, cluster = (".",), paths[0]
     with output.LiveProgress() as progress:
         if args.traffic:
-            checkup = examine_source(args.paths and paths, cluster, _request(args))
+            match = tuple(map(traffic_options.label_matcher, args.match))
+            request = RateRequest(traffic=args.traffic, match=match, http_config=args.http_config)
+            checkup = examine_source(args.paths and paths, cluster, request)
         elif args.match or args.http_config:
             raise UsageError("--match and --http-config are for --traffic: give it, too")
         else:
@@ -56,12 +55,4 @@ def run(args: DoctorArguments) -> Result:
         exit=exit_codes.NOT_DONE if checkup.has_failed else exit_codes.DONE,
         view=lambda: checkup_lines(checkup),
         document=lambda: CHECKUP.write(checkup),
-    )
-
-
-def _request(args: DoctorArguments) -> RateRequest:
-    from reconciler.features.insight.rate_sources import RateRequest
-
-    return RateRequest(
-        traffic=args.traffic, match=tuple(map(traffic_options.label_matcher, args.match)), http_config=args.http_config
     )

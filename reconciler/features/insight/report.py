@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from reconciler.errors import ManifestError, ReconcilerError, UntrustedError
+from reconciler.errors import ReconcilerError, UntrustedError
 from reconciler.features.insight.predictions import RunComparison, compare_runs
 from reconciler.manifest import OwnerBudget, allocations, budgets_of
 from reconciler.model import (
@@ -36,6 +36,7 @@ from reconciler.workflows import (
     current_view,
     divide_totals,
     drift_from,
+    failure_of,
     for_every,
     load_every_intent,
     load_intent,
@@ -204,16 +205,10 @@ def overview_of(intent: Intent, state: CurrentState, *, source: object) -> Clust
 
 def declared_only(intent: Intent, error: ReconcilerError) -> ClusterOverview:
     """A cluster that could not be read: what is declared, and why there is no more."""
-    identity = ClusterIdentity(name=intent.spec.name, id=intent.spec.cluster_id)
-    failure = ClusterFailure(
-        cluster=identity,
-        failure_reason=error.failure_reason,
-        message=str(error),
-        skipped=isinstance(error, UntrustedError),
-        findings=error.findings if isinstance(error, ManifestError) else (),
-    )
+    skipped = isinstance(error, UntrustedError)
+    failure = failure_of(intent.spec.name, intent.spec.cluster_id, error, skipped=skipped)
     return ClusterOverview(
-        cluster=identity,
+        cluster=failure.cluster,
         prune=intent.spec.prune,
         complete=intent.desired.complete,
         entities=tuple(_entities(intent, None, {})),

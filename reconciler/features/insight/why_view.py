@@ -115,12 +115,11 @@ def _about_the_time(report: IncidentReport) -> Iterator[Line]:
         return
     if report.at is not None and not span.begin <= report.at <= span.end:
         yield line(f"This is the incident nearest to {_at(report.at)}.", hang=0)
-    for is_cut, words in (
-        (span.begins_earlier, "may have begun earlier: the traffic or the time that was looked at begins there. Use --since"),
-        (span.goes_on, "may go on: the traffic or the time that was looked at ends there. Use --until"),
-    ):
-        if is_cut:
-            yield line(f"The incident {words}.", hang=0)
+    edge = "the traffic or the time that was looked at"
+    if span.begins_earlier:
+        yield line(f"The incident may have begun earlier: {edge} begins there. Use --since.", hang=0)
+    if span.goes_on:
+        yield line(f"The incident may go on: {edge} ends there. Use --until.", hang=0)
     if span.others:
         more = count_of(span.others, "more incident")
         yield line(f"The same client has {more} between {_span_of(report.since, report.until, word='and')}.", hang=0)
