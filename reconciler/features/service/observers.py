@@ -78,7 +78,7 @@ class ServiceMetrics:
             self._begin(cluster)
         self._passes.labels(cluster, outcome.result).inc()
         self._failures.labels(cluster).set(failures)
-        self._valid.labels(cluster).set(int(outcome.result.manifests_are_good))
+        self._valid.labels(cluster).set(int(outcome.result not in (PassResult.INVALID, PassResult.VANISHED)))
         if not failures:
             self._success.labels(cluster).set(at)
         if outcome.counts is not None:
@@ -130,12 +130,16 @@ class Observers:
         if outcome.again:
             text = "the very same values were written as in the write before: another writer undoes them. Find out which one"
             self.log.write(logging.WARNING, "repeated", text, cluster=cluster)
+        written = {
+            status.value: sum(count for (_, each), count in outcome.written.items() if each is status)
+            for _, status in outcome.written
+        }
         fields: dict[str, Datum] = {
             "result": outcome.result.value,
             "reason": outcome.reason,
             "seconds": round(outcome.seconds, 3),
             "failures": failures,
-            "written": outcome.written_by_status(),
+            "written": written,
         }
         if outcome.counts is not None:
             fields["drift"] = {drift.value: count for drift, count in outcome.counts.drift.items()}

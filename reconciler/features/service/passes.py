@@ -90,11 +90,6 @@ class PassResult(enum.StrEnum):
         """True when manifests and cluster were read and every change that the service may make was made."""
         return self in (PassResult.IN_SYNC, PassResult.DIFFERS, PassResult.APPLIED)
 
-    @property
-    def manifests_are_good(self) -> bool:
-        """True when the manifests were read and have no error."""
-        return self not in (PassResult.INVALID, PassResult.VANISHED)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntityCounts:
@@ -122,22 +117,6 @@ class PassOutcome:
     written: Mapping[tuple[Action, ChangeStatus], int] = field(default_factory=dict)
     again: bool = False
     seconds: float = 0.0
-
-    def written_by_status(self) -> dict[str, int]:
-        """Count the entities that ended in each status, without statuses that none ended in."""
-        counts: Counter[str] = Counter()
-        for (_, status), count in self.written.items():
-            counts[status.value] += count
-        return dict(counts)
-
-
-_RESULTS: Final = {
-    ApplyResult.DONE: PassResult.APPLIED,
-    ApplyResult.NOTHING_TO_DO: PassResult.IN_SYNC,
-    ApplyResult.REFUSED: PassResult.REFUSED,
-    ApplyResult.PARTIAL: PassResult.PARTIAL,
-    ApplyResult.FAILED: PassResult.FAILED,
-}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -250,7 +229,7 @@ class Passes:
         report = replace(report, facts=replace(report.facts, totals=plan.totals, predictions=predictions))
         tried = [outcome for outcome in report.outcomes if outcome.status is not ChangeStatus.NOT_ATTEMPTED]
         outcome = PassOutcome(
-            result=_RESULTS[report.result],
+            result=PassResult.APPLIED if report.result is ApplyResult.DONE else PassResult(report.result.value),
             reason=report.failure_reason,
             message=report.message or f"applied and read back: {_list_changes(plan.changes)}",
             written=Counter((each.change.action, each.status) for each in tried),

@@ -36,9 +36,7 @@ def run_service(args: RunArguments, stream: TextIO, *, as_json: bool, clock: Clo
     work. Later that counts as manifests that are not valid.
     """
     log, metrics = Log(stream, as_json=as_json), ServiceMetrics(applies=args.apply)
-    pace = Pace(
-        interval_s=args.service.interval, silent_s=args.deadline + _BEYOND_DEADLINE_S, is_strict=not args.clusters.all_clusters
-    )
+    pace = Pace(interval_s=args.interval, silent_s=args.deadline + _BEYOND_DEADLINE_S, is_strict=not args.clusters.all_clusters)
     with SignalRequests() as requests, log.with_libraries():
         loop = Loop(
             Watch(args.paths, _loader(args, clock)),
@@ -48,7 +46,7 @@ def run_service(args: RunArguments, stream: TextIO, *, as_json: bool, clock: Clo
             observers=Observers(log=log, metrics=metrics, clock=clock),
         )
         health = {"/healthz": loop.alive, "/readyz": loop.ready}
-        with served(args.service.address, args.service.port, metrics.registry, health) as (host, port):
+        with served(args.address, args.port, metrics.registry, health) as (host, port):
             mode = "applies what differs" if args.apply else "only looks. --apply makes it write"
             url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
             version = reconciler.__version__

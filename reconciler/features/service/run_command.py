@@ -20,9 +20,11 @@ _MOST_PORT = 65_535
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ServiceOptions:
-    """How often the service looks, and where it answers."""
+class RunArguments:
+    """The command line of ``run``."""
 
+    paths: tuple[str, ...] = option_groups.PATHS
+    apply: bool = option("--apply", help="write the changes, under the guards [default: only report them]")
     interval: float = option(
         "--interval", section="Service", metavar="SECONDS", default=300.0, help="read the cluster at this interval [default: 300]"
     )
@@ -40,15 +42,6 @@ class ServiceOptions:
         default=9746,
         help="use this port, or with 0 a free one, which is printed [default: 9746]",
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunArguments:
-    """The command line of ``run``."""
-
-    paths: tuple[str, ...] = option_groups.PATHS
-    apply: bool = option("--apply", help="write the changes, under the guards [default: only report them]")
-    service: ServiceOptions = group(ServiceOptions)
     deadline: float = option(
         "--deadline",
         section="Service",
@@ -81,12 +74,11 @@ def run(args: RunArguments) -> Result:
 
 
 def _check(args: RunArguments) -> None:
-    service = args.service
-    for name, value in (("--interval", service.interval), ("--deadline", args.deadline)):
+    for name, value in (("--interval", args.interval), ("--deadline", args.deadline)):
         if not (math.isfinite(value) and 1.0 <= value <= _LONGEST):
             raise UsageError(f"{name} takes seconds from 1 to {_LONGEST:g}, not {value:g}")
-    if not 0 <= service.port <= _MOST_PORT:
-        raise UsageError(f"--port takes a number from 0 to {_MOST_PORT}, not {service.port}")
+    if not 0 <= args.port <= _MOST_PORT:
+        raise UsageError(f"--port takes a number from 0 to {_MOST_PORT}, not {args.port}")
     args.clusters.check()
     if args.clusters.all_clusters and args.baseline is not None:
         require_reference(args.baseline)
