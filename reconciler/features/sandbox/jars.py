@@ -182,12 +182,11 @@ def ensure_jars(
     """
     home = (cache_folder() if cache is None else cache) / "jars"
     folder = home / jar_set.key
-    if faults(folder, jar_set.artifacts):
-        waiting = f"another process is fetching the jars of {jar_set.name}. Waiting for it"
-        with exclusive(home / f"{jar_set.key}.lock", waiting=lambda: progress.step(waiting)):
-            if wrong := faults(folder, jar_set.artifacts):
-                again = f" again, since {wrong[0]}" if folder.exists() else " (about a minute)"
-                progress.step(f"fetching {jar_set.name}, {len(jar_set.artifacts)} jars{again}")
+    if wrong := faults(folder, jar_set.artifacts):
+        why = f"again, since {wrong[0]}" if folder.exists() else "(about a minute)"
+        progress.step(f"fetching {jar_set.name}, {len(jar_set.artifacts)} jars {why}")
+        with exclusive(home / f"{jar_set.key}.lock"):
+            if faults(folder, jar_set.artifacts):
                 _fetch_into(folder, jar_set, fetch)
     return tuple(folder / artifact.file_name for artifact in jar_set.artifacts)
 
@@ -229,8 +228,8 @@ def _fetch_into(folder: Path, jar_set: JarSet, fetch: Fetch) -> None:
 
 
 @contextlib.contextmanager
-def exclusive(lock_file: Path, *, waiting: Callable[[], None] = lambda: None) -> Iterator[None]:
-    """Lock ``lock_file`` against other processes and threads; calls ``waiting`` once when another one has the lock.
+def exclusive(lock_file: Path) -> Iterator[None]:
+    """Lock ``lock_file`` against other processes and threads.
 
     The file stays: removing a lock file would let two processes lock two different ones.
     """
@@ -241,9 +240,6 @@ def exclusive(lock_file: Path, *, waiting: Callable[[], None] = lambda: None) ->
         raise FileAccessError(f"cannot write {lock_file}: {error.strerror}. Set KAFKA_QUOTAS_CACHE to another folder") from error
     try:
         try:
-            lock_descriptor(descriptor, wait=False)
-        except BlockingIOError:
-            waiting()
             lock_descriptor(descriptor)
         except OSError as error:
             raise FileAccessError(f"cannot lock {lock_file}: {error.strerror}") from error
