@@ -95,13 +95,13 @@ def _request(args: AlterArguments) -> AlterRequest:
     entity = entity_options.entity_of(args.entity)
     if entity is None:
         raise UsageError("name an entity: --name TYPE=NAME, --names TYPE=NAME,..., --defaults TYPE,...")
-    return make_alter_request(entity, add=_added(args), delete=_deleted(args))
+    return make_alter_request(entity, add=_added(args), delete=_parts(args.delete))
 
 
 def _added(args: AlterArguments) -> dict[str, str]:
     """``--add``, not yet looked into. Raises ``UsageError``."""
     quotas: dict[str, str] = {}
-    for setting in _listed(args.add, "--add"):
+    for setting in _parts(args.add):
         key, equals, value = setting.partition("=")
         if not equals:
             raise UsageError(f"--add takes KEY=VALUE, not {shown(setting)}. Values have no comma in them")
@@ -111,23 +111,8 @@ def _added(args: AlterArguments) -> dict[str, str]:
     return quotas
 
 
-def _deleted(args: AlterArguments) -> list[str]:
-    keys: list[str] = []
-    for key in _listed(args.delete, "--delete"):
-        if "=" in key:
-            raise UsageError(f"--delete takes keys without values, not {shown(key)}")
-        if key in keys:
-            raise UsageError(f"--delete names {shown(key)} twice")
-        keys.append(key)
-    return keys
-
-
-def _listed(texts: tuple[str, ...], option: str) -> Iterator[str]:
-    for text in texts:
-        for part in text.split(","):
-            if not part:
-                raise UsageError(f"{option}: there is nothing before or after a comma in {shown(text)}")
-            yield part
+def _parts(texts: tuple[str, ...]) -> list[str]:
+    return [part for text in texts for part in text.split(",")]
 
 
 def _warnings(args: AlterArguments, request: AlterRequest) -> Iterator[str]:

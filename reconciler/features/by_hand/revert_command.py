@@ -4,16 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from reconciler.cli import option_groups, output, writing
 from reconciler.cli.declaration import argument, group
 from reconciler.cli.results import Result
-
-if TYPE_CHECKING:
-    from reconciler.features.by_hand.revert import Undoing
-    from reconciler.model import ApplyReport
-    from reconciler.workflows import Access, Approval
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,48 +25,37 @@ class RevertArguments:
 def run(args: RevertArguments) -> Result:
     """Plan the way back, write it, print its report; the exit code states whether anything was written."""
     from reconciler.cli.output import LiveProgress
-    from reconciler.features.by_hand.revert import load_undoing
+    from reconciler.features.by_hand.revert import load_undoing, revert_report
     from reconciler.policy import check_guard_ids
+    from reconciler.ports import SystemClock
+    from reconciler.workflows import Approval, Dialogue, open_cluster
 
-    check_guard_ids(args.write.accept)
-    access = args.connection.access()
-    with writing.audited(args.write, "revert", args.format) as audit, LiveProgress() as progress:
-        approver = writing.Approver(write=args.write, as_json=args.format == "json", progress=progress)
-        approval = _approval(args.write)
+    write, connection = args.write, args.connection
+    check_guard_ids(write.accept)
+    access = connection.access()
+    with writing.audited(write, "revert", args.format) as audit, LiveProgress() as progress:
+        approver = writing.Approver(write=write, as_json=args.format == "json", progress=progress)
+        approval = Approval(
+            accepted=write.accept, expected_digest=write.expect_digest, settings=write.settings(), step_down=write.steps()
+        )
         undoing = load_undoing(
             output.read_file(Path(args.reported)),
             file=args.reported,
             paths=args.paths,
-            cluster=args.connection.cluster,
+            cluster=connection.cluster,
             trusted_ref=args.trusted_ref,
         )
-        audit.about(undoing.target.spec, access, source=lambda: undoing.target.source, trusted=undoing.target.trusted)
+        target = undoing.target
+        audit.about(target.spec, access, source=lambda: target.source, trusted=target.trusted)
         progress.step("connecting to the cluster")
-        report = _revert(undoing, access, approval, approver)
-    cluster = lambda: (*args.paths, *args.connection.command_words())  # noqa: E731 - most runs never ask
-    return writing.finish(args.write, report, audit, args.format, cluster=cluster)
-
-
-def _approval(write: writing.LongWritingOptions) -> Approval:
-    from reconciler.workflows import Approval
-
-    return Approval(
-        accepted=write.accept, expected_digest=write.expect_digest, settings=write.settings(), step_down=write.steps()
-    )
-
-
-def _revert(undoing: Undoing, access: Access, approval: Approval, approver: writing.Approver) -> ApplyReport:
-    from reconciler.features.by_hand.revert import revert_report
-    from reconciler.ports import SystemClock
-    from reconciler.workflows import Dialogue, open_cluster
-
-    cluster = open_cluster(undoing.target.spec, access, trusted=undoing.target.trusted)
-    with writing.given_back(cluster):
-        return revert_report(
-            undoing,
-            cluster,
-            approval,
-            dialogue=Dialogue(confirm=approver.confirm, show=approver.preview, on_refusal=approver.show_refused),
-            clock=SystemClock(),
-            progress=approver.progress,
-        )
+        cluster = open_cluster(target.spec, access, trusted=target.trusted)
+        with writing.given_back(cluster):
+            report = revert_report(
+                undoing,
+                cluster,
+                approval,
+                dialogue=Dialogue(confirm=approver.confirm, show=approver.preview, on_refusal=approver.show_refused),
+                clock=SystemClock(),
+                progress=progress,
+            )
+    return writing.finish(write, report, audit, args.format, cluster=lambda: (*args.paths, *connection.command_words()))
