@@ -65,7 +65,7 @@ if TYPE_CHECKING:
         is_clean,
         write_baseline,
     )
-    from reconciler.workflows.every_cluster import PLACEHOLDER, failure_of, find_changed_clusters, for_every, load_every_intent
+    from reconciler.workflows.every_cluster import failure_of, find_changed_clusters, for_every, load_every_intent
     from reconciler.workflows.explain import explain_id, explanations, page_names
     from reconciler.workflows.git_manifests import ManifestsAt, manifests_at
     from reconciler.workflows.git_repository import Git, nearest_repository, repository_around, source_of
@@ -98,7 +98,6 @@ if TYPE_CHECKING:
         is_unknown,
         notes_about,
         require_client,
-        resolve_known,
     )
     from reconciler.workflows.traffic_inputs import (
         FetchedSamples,
@@ -111,7 +110,7 @@ if TYPE_CHECKING:
         prometheus_address,
         read_trusted_mapping,
     )
-    from reconciler.workflows.trusted import TrustedFiles, TrustedTree, read_trusted_files
-    from reconciler.workflows.units import divide_totals, live_expiries, uses_leaders, with_leaders
+    from reconciler.workflows.trusted import TrustedTree, read_trusted_files
+    from reconciler.workflows.units import divide_totals, uses_leaders, with_leaders
 
 __getattr__ = lazy_face(__name__)

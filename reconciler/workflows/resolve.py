@@ -20,7 +20,6 @@ from reconciler.model import (
     DesiredQuota,
     Entity,
     Finding,
-    Known,
     KnownAddress,
     ObservedFrom,
     Prune,
@@ -47,18 +46,13 @@ from reconciler.workflows.trusted import ReadReferences, TrustedTree, read_refer
 from reconciler.workflows.units import divide_totals, live_expiries, needs_leaders, with_leaders
 
 
-def require_client(entity: Entity) -> tuple[Entity, Known]:
-    """An entity with the client that it stands for. Raises ``UsageError`` for what no connection can be."""
+def require_client(entity: Entity) -> Entity:
+    """The entity that a client stands for. Raises ``UsageError`` for what no connection can be."""
     try:
-        return entity, client_of(entity)
+        client_of(entity)
     except ValueError as error:
         raise UsageError(f"no client can be {entity}: {error}") from None
-
-
-def resolve_known(view: QuotaView) -> Iterator[Resolution]:
-    """The effective quotas of every entity that the state names, and a user's other client ids where those differ."""
-    answers = view.answers()
-    return (answers.answer(entity) for entity, _ in answers.known_clients())
+    return entity
 
 
 def notes_about(resolution: Resolution, answers: EffectiveQuotas) -> tuple[str, ...]:

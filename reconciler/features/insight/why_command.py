@@ -152,7 +152,7 @@ def _request(args: WhyArguments) -> IncidentRequest:
         raise UsageError("name a client: --name user=NAME --name client-id=NAME, or --name ip=ADDRESS")
     at, since, until = _times(args)
     return IncidentRequest(
-        client=require_client(client)[0],
+        client=require_client(client),
         at=at,
         since=since,
         until=until,
