@@ -34,15 +34,9 @@ _COLUMNS: Final = (
     Column(title="remark", least=12),
 )
 
-_UNMANAGED_ROWS: Final = 10
-"""How many unmanaged entities of the scope are listed unless the user asks for all."""
-
 
 def drift_view(drift: Drift) -> View:
-    """The whole comparison, key by key.
-
-    Unmanaged entities are counted, and the first of those in the scope are listed.
-    """
+    """The whole comparison, key by key. Unmanaged entities are counted."""
     origin = f", {read_words(drift.observed)}{_against(drift.baseline)}"
     return View(
         kind="drift",
@@ -60,7 +54,6 @@ def _blocks(drift: Drift) -> Iterator[Block]:
         yield heading("Differences")
         yield table(_COLUMNS, (row for entity_drift in shown for row in _entity(entity_drift, drift)), indent=6)
         yield line()
-    yield from _unmanaged(drift)
     if drift.notes or not drift.complete:
         yield heading("Notes")
     yield from map(note_line, drift.notes)
@@ -89,19 +82,6 @@ def class_words(entity_drift: EntityDrift, prune: Prune) -> str:
     if entity_drift.drift is DriftClass.ADDED and any(key.overrides for key in entity_drift.keys):
         return f"{words}, and it overrides a declared limit"
     return words + _PRUNED[prune] if entity_drift.drift is DriftClass.ADDED else words
-
-
-def _unmanaged(drift: Drift) -> Iterator[Block]:
-    """The first unmanaged entities that the scope contains, in one line each, without their values."""
-    unmanaged = drift.unmanaged_in_scope
-    if not unmanaged:
-        return
-    yield heading("Not declared, and in the scope", "Not declared, and in the scope:", count=len(unmanaged))
-    for entity_drift in unmanaged[:_UNMANAGED_ROWS]:
-        yield line((f"  ? {entity_drift.entity}", Style.FAINT), pages=(entity_drift.entity,))
-    if len(unmanaged) > _UNMANAGED_ROWS:
-        yield line((f"  and {len(unmanaged) - _UNMANAGED_ROWS:,} more. --format json lists all", Style.FAINT))
-    yield line()
 
 
 def _differ(count: int) -> str:

@@ -38,7 +38,7 @@ from reconciler.model import (
 from reconciler.planning import keep_leader_parts, keep_parts
 from reconciler.ports import LeaderInspector, QuotaReader
 from reconciler.resolution import GROUP_CALLBACK, ProportionalTotal, QuotaView, is_reserved, stored_rule
-from reconciler.text import amount, count_of, list_some, moment_text
+from reconciler.text import count_of, moment_text
 from reconciler.workflows.load import adjusted, stop_on
 from reconciler.workflows.trusted import Before
 
@@ -206,15 +206,13 @@ def proportional_notes(desired: DesiredState, brokers: tuple[int, ...]) -> Itera
         return
     entity, key, unit = units[0]
     more = "" if len(units) == 1 else f" (and {count_of(len(units) - 1, 'other value')})"
-    leaders, partitions = dict(unit.leaders or ()), unit.partitions or 1
+    partitions = unit.partitions or 1
     if any(map(is_reserved, desired.entities)):
-        parts = [(broker, unit.value * max(1, leaders.get(broker, 0)) / partitions) for broker in brokers]
         yield compose(
-            "The plugin of groups gives each broker its own part of {key} of {entity}{more}: {parts}.",
+            "The plugin of groups gives each broker its own part of {key} of {entity}{more}.",
             key=key_part(key.value),
             entity=entity,
             more=more,
-            parts=list_some([f"broker {broker} {amount(key.value, part)}" for broker, part in parts], _SHOWN_PARTS),
         )
         return
     yield compose(

@@ -86,12 +86,12 @@ def test_each_entity_is_told_with_its_class_in_json_and_in_text(tmp_path: Path) 
     assert "1 unapplied, 1 changed, 1 missing, 1 added. 1 in sync, 0 unmanaged." in text
 
 
-def test_the_first_unmanaged_entities_of_the_scope_are_listed_and_the_others_counted(tmp_path: Path) -> None:
+def test_unmanaged_entities_are_counted_and_not_listed(tmp_path: Path) -> None:
     live = {user(f"u{number:02}"): {"producer_byte_rate": 1.0} for number in range(12)}
     only_users = Scope(include=(Selector(types=(("user", TypeMatch(kind=MatchKind.ANY)),)),))
     nothing_declared = intent(desired(), prune=Prune.NEVER, scope=only_users)
     drift = find_drift(nothing_declared, FakeCluster({**live, client("other"): {"producer_byte_rate": 1.0}}))
     text = plain(drift_view(drift).lines)
-    assert ("? user=u09" in text, "? user=u10" in text, "and 2 more. --format json lists all" in text) == (True, False, True)
+    assert "u09" not in text
     assert "other" not in text
     assert (len(drift.unmanaged_in_scope), drift.counts[DriftClass.UNMANAGED]) == (12, 13)
