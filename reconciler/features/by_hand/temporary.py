@@ -77,7 +77,7 @@ def temporary_values(request: AlterRequest, target: ClusterTarget, *, until: dat
     if not target.spec.scope.contains(request.entity):
         raise UsageError(f"{request.entity} is outside the scope of the manifests, so no run would take the value back")
     until = until.astimezone(datetime.UTC).replace(microsecond=0)
-    sharing = clusters_of_values(target.loaded, leave_out=[target.spec.name])
+    sharing = clusters_of_values(target.loaded, but=target.spec.name)
     edits, notes = defaultdict[str, list[ScalarEdit]](list), []
     overrides, shared = defaultdict[str, dict[str, str]](dict), dict[str, Span]()
     for key, number in request.add.items():

@@ -6,7 +6,7 @@ import contextlib
 import logging
 import os
 import stat
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -88,12 +88,11 @@ def _require_writable(file: str, target: str) -> None:
         raise FileAccessError(msg)
 
 
-def clusters_of_values(loaded: LoadedManifests, *, leave_out: Collection[str | None]) -> Mapping[Span, tuple[str, ...]]:
-    """Return the clusters that take a value from each place, without those of ``leave_out``."""
+def clusters_of_values(loaded: LoadedManifests, *, but: str | None) -> Mapping[Span, tuple[str, ...]]:
+    """Return the clusters that take a value from each place, without one cluster."""
     clusters: dict[Span, list[str]] = {}
-    for name, spec in sorted(loaded.clusters.items()):
-        if name in leave_out:
-            continue
+    for name in sorted(loaded.clusters.keys() - {but}):
+        spec = loaded.clusters[name]
         for span in {quota.source for each in loaded.desired(spec).entities.values() for quota in each.quotas.values()}:
             clusters.setdefault(span, []).append(name)
     return {span: tuple(names) for span, names in clusters.items()}

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from reconciler.cli import output
-from reconciler.cli.declaration import argument, group, option
+from reconciler.cli.declaration import argument, option
 from reconciler.cli.results import Result
 from reconciler.errors import ReconcilerError, UsageError
 
@@ -23,29 +23,6 @@ if TYPE_CHECKING:
 
 _STATES: Final = ("planned", "plan-failed", "not-changed", "applying", "applied", "failed", "outdated")
 _COMMIT: Final = re.compile(r"[0-9A-Fa-f]{7,64}")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PostOptions:
-    """Whether and where the comment is posted."""
-
-    dry_run: bool = option("--dry-run", help="print the comment, and ask no forge")
-    if_there: bool = option("--if-there", help="change an existing comment, and post no new one")
-    warn_only: bool = option("--warn-only", help="exit 0 with a warning when the comment cannot be posted")
-    pull_request: int | None = option(
-        "--pull-request",
-        "--merge-request",
-        section="Forge",
-        metavar="N",
-        help="comment on this pull request or merge request [default: that of the job]",
-    )
-    commit: str | None = option("--commit", section="Forge", metavar="SHA", help="name this commit [default: that of the job]")
-    author: str | None = option(
-        "--author",
-        section="Forge",
-        metavar="LOGIN",
-        help="set the login of the token, such as my-app[bot], if the forge does not report it",
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +48,23 @@ class CommentArguments:
     cluster: str | None = option(
         "--cluster", section="Cluster", metavar="NAME", help="set the cluster of the comment, when BODY does not name it"
     )
-    post: PostOptions = group(PostOptions)
+    dry_run: bool = option("--dry-run", help="print the comment, and ask no forge")
+    if_there: bool = option("--if-there", help="change an existing comment, and post no new one")
+    warn_only: bool = option("--warn-only", help="exit 0 with a warning when the comment cannot be posted")
+    pull_request: int | None = option(
+        "--pull-request",
+        "--merge-request",
+        section="Forge",
+        metavar="N",
+        help="comment on this pull request or merge request [default: that of the job]",
+    )
+    commit: str | None = option("--commit", section="Forge", metavar="SHA", help="name this commit [default: that of the job]")
+    author: str | None = option(
+        "--author",
+        section="Forge",
+        metavar="LOGIN",
+        help="set the login of the token, such as my-app[bot], if the forge does not report it",
+    )
 
 
 def run(args: CommentArguments) -> Result:
@@ -82,17 +75,17 @@ def run(args: CommentArguments) -> Result:
     _check(args)
     kind = job_forge(os.environ) or GitHub
     job = kind.job(os.environ)
-    job = replace(job, request=args.post.pull_request or job.request)
-    if args.post.dry_run:
+    job = replace(job, request=args.pull_request or job.request)
+    if args.dry_run:
         wanted = _wanted(args, job, kind.run)
         kept = "The plan of a comment that is posted already is kept, and is not shown here."
         return Result(forms={"text": wanted.text}, notes=(kept,) if wanted.content is None else ())
     try:
         wanted = _wanted(args, job, kind.run)
         with contextlib.closing(kind.connect(os.environ, clock=SystemClock(), patience=PATIENCE)) as forge:
-            outcome = post_comment(forge, job, wanted, author=args.post.author)
+            outcome = post_comment(forge, job, wanted, author=args.author)
     except ReconcilerError as error:
-        if not args.post.warn_only:
+        if not args.warn_only:
             raise
         output.tell(f"warning: no comment was posted: {error}")
         return Result()
@@ -106,10 +99,10 @@ def _check(args: CommentArguments) -> None:
         raise UsageError("a plan is posted with BODY, the file that 'plan --out json=FILE' wrote. Other states have a --state")
     if args.backtest and args.body is None:
         raise UsageError("--backtest adds to a plan: give BODY, the file that 'plan --out json=FILE' wrote, too")
-    if args.post.commit and not _COMMIT.fullmatch(args.post.commit):
+    if args.commit and not _COMMIT.fullmatch(args.commit):
         raise UsageError("--commit takes the hexadecimal digits of a commit")
-    if args.post.pull_request is not None and args.post.pull_request < 1:
-        raise UsageError(f"--pull-request takes a number from 1 on, not {args.post.pull_request}")
+    if args.pull_request is not None and args.pull_request < 1:
+        raise UsageError(f"--pull-request takes a number from 1 on, not {args.pull_request}")
 
 
 def _wanted(args: CommentArguments, job: Job, run: str) -> CommentRequest:
@@ -118,9 +111,9 @@ def _wanted(args: CommentArguments, job: Job, run: str) -> CommentRequest:
     content, status = _content(args, job), _status(args)
     return CommentRequest(
         content=content,
-        status=replace(status, commit=args.post.commit or job.commit, link=job.link, link_name=run),
+        status=replace(status, commit=args.commit or job.commit, link=job.link, link_name=run),
         cluster=content.marker.cluster if content is not None else args.cluster,
-        only_existing=args.post.if_there,
+        only_existing=args.if_there,
     )
 
 
@@ -131,7 +124,7 @@ def _content(args: CommentArguments, job: Job) -> Content | None:
 
     if args.body is None:
         return None
-    files = job.files_at(args.post.commit or job.commit)
+    files = job.files_at(args.commit or job.commit)
     return body_content(
         output.read_file(Path(args.body)),
         name=args.body,

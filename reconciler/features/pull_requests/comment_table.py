@@ -186,11 +186,8 @@ def _of_group(group: GroupRows, after: float | None) -> str:
         limit = amount_markdown(worst.key, after) if after is not None else ""
         safe = f", {before} {_without_unit(unbroken(rate(worst.key, worst.advice.safe)), limit)}"
     if worst.metrics is not None and has_only_metrics(worst) and group.verdict is not Verdict.CLEAR:
-        advised = (
-            f", recommended {amount_markdown(worst.key, worst.advice.recommended)}"
-            if worst.advice.recommended is not None
-            else ""
-        )
+        value = worst.advice.recommended
+        advised = "" if value is None else f", recommended {amount_markdown(worst.key, value)}"
         return f"{group.verdict.value}: {unbroken(over_text(group))}{advised}"
     match group.verdict:
         case Verdict.THROTTLED | Verdict.POSSIBLE:

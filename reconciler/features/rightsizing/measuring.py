@@ -81,7 +81,7 @@ def size_cluster(
         progress.step("judging the declared limits")
         report = Backtest(recorded, in_effect).report()
         history = report.provenance
-        shared = clusters_of_values(intent.loaded, leave_out=[intent.spec.name])
+        shared = clusters_of_values(intent.loaded, but=intent.spec.name)
         bounds = ChangeBounds(intent=intent, end=history.end, shared=shared, changed_at=changed_at)
         quotas = propose(_judged(intent, report, calls_back=in_effect.calls_back), bounds)
         if changes := _changes(quotas):

@@ -201,9 +201,12 @@ def test_a_fingerprint_stays_when_lines_move_and_tells_findings_apart() -> None:
 
 def test_paths_are_encoded_and_relative_to_the_root() -> None:
     places = RepoPaths(working_folder="/repo/q", root="/repo")
-    run = findings_run(of_rule(file="a b#é:%.yaml"), of_rule(file="/elsewhere/x.yaml"), places=places)
+    files = ("a b#é:%.yaml", "../b.yaml", "/repo/q/c.yaml", "../../repository/d.yaml", "/elsewhere/x.yaml")
+    run = findings_run(*(of_rule(file=file) for file in files), places=places)
     uris = {result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for result in run["results"]}
-    assert uris == {"q/a%20b%23%C3%A9%3A%25.yaml", "file:///elsewhere/x.yaml"}
+    assert uris == {
+        "q/a%20b%23%C3%A9%3A%25.yaml", "b.yaml", "q/c.yaml", "../../repository/d.yaml", "file:///elsewhere/x.yaml",
+    }  # fmt: skip
 
 
 @pytest.mark.bulk
@@ -235,18 +238,3 @@ def test_the_tenth_of_a_kind_counts_the_rest(count: int, last: str | None) -> No
     text = render_annotations(every, AS_GIVEN, {})
     assert [text.count(f"::{kind} ") for kind in ("error", "warning", "notice")] == [min(count, 10)] * 3
     assert (last is None) or f"::error title=kafka-quotas::{last}" in text
-
-
-@pytest.mark.parametrize(
-    ("file", "relative"),
-    [
-        ("teams/a.yaml", "quotas/teams/a.yaml"),
-        ("../b.yaml", "b.yaml"),
-        ("/repo/quotas/a.yaml", "quotas/a.yaml"),
-        ("../../outside.yaml", "../../outside.yaml"),
-        ("/elsewhere/a.yaml", "/elsewhere/a.yaml"),
-        ("../../repository/a.yaml", "../../repository/a.yaml"),
-    ],
-)
-def test_paths_are_those_below_the_root(file: str, relative: str) -> None:
-    assert RepoPaths(working_folder="/repo/quotas", root="/repo").relative(file) == relative
