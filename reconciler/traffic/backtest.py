@@ -28,8 +28,8 @@ from reconciler.model import (
     UnusedQuota,
     Verdict,
 )
-from reconciler.traffic.judging.by_seconds import Grid, Lines, SecondsLimits, groups_to_plot, rate_series
-from reconciler.traffic.judging.exact import JudgedRequest, smaller_account, targets_of_account
+from reconciler.traffic.judging.by_seconds import Grid, Lines, groups_to_plot, rate_series
+from reconciler.traffic.judging.exact import JudgedRequest, Work, smaller_account, targets_of_account
 from reconciler.traffic.judging.findings import reason_findings, throttle_findings, unkept_findings, unkept_limits, with_unkept
 from reconciler.traffic.judging.grouping import Series, Tables, group_series, groups_before, quota_tables
 from reconciler.traffic.judging.history_gaps import SHORTEST_S, add_gaps, holes_of, kind_assumptions
@@ -213,7 +213,7 @@ class Backtest:
         # What only samples show has no seconds.
         targets = {place: number_of[place] for verdict in shown if (place := verdict.place) in number_of}
         groups = groups_to_plot(grouping, set(targets.values()))
-        points = recorded.rates(grouping, groups, Lines(SecondsLimits.of(grouping.groups, window), grid))
+        points = recorded.rates(grouping, groups, Lines(Work.of(grouping.groups, window), grid))
         brokers = {place: grouping.targets[target].broker for place, target in targets.items()}
         return {
             place: rate_series(grouping, target, points, grid, self._holes.get(brokers[place]))

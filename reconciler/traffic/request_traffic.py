@@ -29,7 +29,7 @@ from reconciler.traffic.client_totals import (
     statuses,
 )
 from reconciler.traffic.columns import NEEDED, ChargedRows, GroupIndex, More, keyed_requests, keyed_seconds
-from reconciler.traffic.judging.by_seconds import Lines, Points, judge_seconds, plot_points
+from reconciler.traffic.judging.by_seconds import POINTS, Lines, Points, by_group, judge_seconds_of, points_of
 from reconciler.traffic.judging.evidence import Evidence, Gauge, gauges_of
 from reconciler.traffic.judging.exact import (
     NULL,
@@ -53,6 +53,7 @@ from reconciler.traffic.judging.grouping import Grouping, Series, Tables, rows_o
 from reconciler.traffic.judging.verdicts import target_verdicts
 from reconciler.traffic.kernels.exact_totals import TIME_BITS
 from reconciler.traffic.kernels.sampled_rate import Integers, Window
+from reconciler.traffic.kernels.second_sums import SECOND_BITS
 from reconciler.traffic.shuffle.rows import GroupWork, Pieces, Rows, Totals, whole_groups
 from reconciler.traffic.sources.log_evidence import (
     CLUSTER,
@@ -127,16 +128,8 @@ class TrafficSource:
 
     def by_seconds(self, grouping: Grouping, groups: Collection[int], window: Window) -> JudgedGroups:
         """Bounds from whole seconds, by group number, of those ``groups`` that have traffic."""
-        index, expected = self._index(grouping, groups)
-        return judge_seconds(
-            self.rows.only(index.clients),
-            functools.partial(keyed_seconds, groups=index),
-            expected,
-            grouping.groups,
-            window,
-            columns=NEEDED,
-            send_sums=functools.partial(keyed_sums, groups=index),
-        )
+        judge = judge_seconds_of(Work.of(grouping.groups, window))
+        return JudgedGroups(groups=result_of(self._of_seconds(grouping, groups, judge, EXACT, name="verdicts by seconds")).groups)
 
     def mutations(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, BucketVerdict]:
         """Verdicts of token buckets, by target number: topic by topic, or from whole seconds where these are stored.
@@ -186,15 +179,11 @@ class TrafficSource:
 
     def rates(self, grouping: Grouping, groups: Collection[int], lines: Lines) -> Mapping[int, Points]:
         """Return the rates of a few groups in the intervals of ``lines``, by group number, in amounts a second."""
-        index, expected = self._index(grouping, groups)
-        return plot_points(
-            self.rows.only(index.clients),
-            functools.partial(keyed_seconds, groups=index),
-            expected,
-            lines,
-            columns=NEEDED,
-            send_sums=functools.partial(keyed_sums, groups=index),
-        )
+
+        def judge(pieces: Pieces) -> Iterator[pa.RecordBatch]:
+            yield points_of(((keys, amounts) for keys, amounts in pieces), lines)
+
+        return by_group(self._of_seconds(grouping, groups, judge, POINTS, name="points of plots"), lines.grid)
 
     def between(self, start_us: int, end_us: int) -> Self:
         """The part of it from ``start_us`` on and before ``end_us``; ``close`` of this source closes both.
@@ -215,6 +204,29 @@ class TrafficSource:
 
     def _index(self, grouping: Grouping, groups: Collection[int]) -> tuple[GroupIndex, Sequence[int]]:
         return GroupIndex.of(self.series, grouping, groups), rows_of_groups(self.series, grouping, groups)
+
+    def _of_seconds(
+        self,
+        grouping: Grouping,
+        groups: Collection[int],
+        judge: Callable[[Pieces], Iterable[pa.RecordBatch]],
+        schema: pa.Schema,
+        *,
+        name: str,
+    ) -> pa.Table:
+        """Return what ``judge`` gives of keys (``second_sums.keys_of``) and amounts, which are also made of sums."""
+        index, expected = self._index(grouping, groups)
+        work: GroupWork[pa.RecordBatch] = GroupWork(
+            name=name,
+            columns=NEEDED,
+            send=functools.partial(keyed_seconds, groups=index),
+            judge=judge,
+            schema=schema,
+            rows=expected,
+            bits=SECOND_BITS,
+            send_sums=functools.partial(keyed_sums, groups=index),
+        )
+        return self.rows.only(index.clients).judge(work)
 
     def _of_requests(
         self,

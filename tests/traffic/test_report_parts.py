@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import itertools
-from collections.abc import Iterable, Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -19,17 +18,8 @@ from reconciler.model.cluster import HistoryNeeds
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.finding import Finding, Severity
 from reconciler.resolution.resolver import Resolver
-from reconciler.traffic.judging.by_seconds import (
-    Grid,
-    Lines,
-    Points,
-    SecondsLimits,
-    by_group,
-    groups_to_plot,
-    plot_points,
-    points_of,
-    rate_series,
-)
+from reconciler.traffic.judging.by_seconds import Grid, Lines, Points, by_group, groups_to_plot, points_of, rate_series
+from reconciler.traffic.judging.exact import Work
 from reconciler.traffic.judging.findings import throttle_findings
 from reconciler.traffic.judging.grouping import Grouping, Series, group_series
 from reconciler.traffic.judging.history_gaps import add_gaps, doubts_of, holes_of
@@ -45,7 +35,6 @@ from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW, Integers
 from reconciler.traffic.kernels.second_sums import ThrottledRates, bounds, keys_of
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.seconds.folder import minutes_in, ranges_of
-from reconciler.traffic.shuffle.rows import LocalRows
 from tests.support.backtest_reports import END, START, provenance, verdict
 
 KEY = "producer_byte_rate"
@@ -199,7 +188,7 @@ def test_points_are_the_largest_of_every_second_wherever_batches_end(seed: int, 
     key = keys_of(group, at)
     order = np.lexsort((key,))
     key, value = key[order], amount[order]
-    lines = Lines(SecondsLimits.of(LIMITS.groups, DEFAULT_WINDOW), GRID)
+    lines = Lines(Work.of(LIMITS.groups, DEFAULT_WINDOW), GRID)
     whole = points_of([(key, value)], lines)
     parts = [*np.split(key, sorted(cuts))], [*np.split(value, sorted(cuts))]
     assert points_of(zip(*parts, strict=True), lines).equals(whole)
@@ -224,21 +213,19 @@ def test_points_are_the_largest_of_every_second_wherever_batches_end(seed: int, 
 
 
 def points_of_clients(totals: tuple[Integers, Integers, Integers], grouping: Grouping, groups: set[int]) -> dict[int, Points]:
-    lines = Lines(SecondsLimits.of(grouping.groups, DEFAULT_WINDOW), GRID)
+    lines = Lines(Work.of(grouping.groups, DEFAULT_WINDOW), GRID)
     groups_of = {client.key: of_one for client, of_one in zip(clients(), grouping.groups_of_series, strict=True)}
 
-    def keyed(cells: Iterable[tuple[Integers, Integers, Integers]]) -> Iterator[tuple[Integers, Integers]]:
-        rows = [
-            (group, second, amount)
-            for columns in cells
-            for key, second, amount in zip(*(column.tolist() for column in columns), strict=True)
-            for group in groups_of[key]
-            if group in groups
-        ]
-        group, second, amount = (np.asarray(column, dtype=np.int64) for column in zip(*rows, strict=True))
-        yield keys_of(group, second), amount
-
-    return plot_points(LocalRows(lambda _: [totals]), keyed, [1] * len(grouping.groups), lines)
+    rows = [
+        (group, second, amount)
+        for key, second, amount in zip(*(column.tolist() for column in totals), strict=True)
+        for group in groups_of[key]
+        if group in groups
+    ]
+    group, second, amount = (np.asarray(column, dtype=np.int64) for column in zip(*rows, strict=True))
+    keys = keys_of(group, second)
+    order = np.argsort(keys, kind="stable")
+    return by_group(pa.Table.from_batches([points_of([(keys[order], amount[order])], lines)]), GRID)
 
 
 def test_a_split_bucket_takes_what_was_over_before_from_where_its_clients_were() -> None:

@@ -10,81 +10,33 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias, TypeVar
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
 from reconciler.model import Coverage, RateSeries
-from reconciler.traffic.judging.exact import NEAR, SCHEMA, JudgedGroups, limits_of, numbers_of, result_of, rows_of
-from reconciler.traffic.judging.grouping import Group, Grouping, groups_before
+from reconciler.traffic.judging.exact import NEAR, Work, numbers_of, rows_of
+from reconciler.traffic.judging.grouping import Grouping, groups_before
 from reconciler.traffic.kernels.exact_totals import first_places
-from reconciler.traffic.kernels.sampled_rate import Doubles, Flags, Integers, Window
+from reconciler.traffic.kernels.sampled_rate import Doubles, Flags, Integers
 from reconciler.traffic.kernels.second_sums import SECOND_BITS, SecondsJudge, SecondStream, ThrottledRates
 from reconciler.traffic.kinds import SAMPLED
-from reconciler.traffic.shuffle.rows import GroupWork, Pieces, Rows
-
-Item = TypeVar("Item")
-SendSums: TypeAlias = Callable[[Iterable[pa.RecordBatch]], Iterable[tuple[Integers, Integers]]]
+from reconciler.traffic.shuffle.rows import Pieces
 
 
-@dataclass(frozen=True, slots=True)
-class SecondsLimits:
-    """By group number, NaN unlimited, on both sides; and the broker that is modelled. Small, since it travels with the code.
-
-    ``capped``: whether Kafka caps the throttles of a group.
-    """
-
-    before: Doubles
-    after: Doubles
-    capped: Flags
-    window: Window
-
-    @classmethod
-    def of(cls, groups: Sequence[Group], window: Window) -> SecondsLimits:
-        """A group that is not of a side is unlimited there."""
-        before, after = limits_of(groups)
-        return cls(before, after, np.asarray([group.kind.is_capped for group in groups], dtype=np.bool_), window)
-
-    def throttled(self) -> tuple[ThrottledRates, ThrottledRates]:
-        """Return the rates before and after the change with which seconds are compared."""
-        return ThrottledRates.of(self.before, self.capped, self.window), ThrottledRates.of(self.after, self.capped, self.window)
-
-
-def judge_seconds(
-    rows: Rows[Item],
-    send: Callable[[Iterable[Item]], Iterable[tuple[Integers, Integers]]],
-    expected: Sequence[int],
-    groups: Sequence[Group],
-    window: Window,
-    *,
-    columns: tuple[str, ...] = (),
-    send_sums: SendSums | None = None,
-) -> JudgedGroups:
-    """Verdicts of groups. ``send`` gives keys (``second_sums.keys_of``) and amounts; equal keys add up.
-
-    ``expected``: about how many rows each group has. ``columns``: those that ``send`` reads. ``send_sums``: as ``GroupWork``.
-    """
-    limits = SecondsLimits.of(groups, window)
-    near = np.where(limits.before > 0, NEAR * limits.before, np.nan)
+def judge_seconds_of(work: Work) -> Callable[[Pieces], Iterator[pa.RecordBatch]]:
+    """A judge of keys (``second_sums.keys_of``) and amounts, of which equal keys add up. It gives batches of ``exact.SCHEMA``."""
 
     def judge(pieces: Pieces) -> Iterator[pa.RecordBatch]:
-        seconds = SecondsJudge((limits.before, limits.after), window, capped=limits.capped, near=near)
+        before, after = work.before.limits, work.after.limits
+        near = np.where(before > 0, NEAR * before, np.nan)
+        seconds = SecondsJudge((before, after), work.window, capped=work.after.capped, near=near)
         for keys, amounts in pieces:
             seconds.feed(keys, amounts)
         yield rows_of(seconds.columns(), {})
 
-    work = GroupWork(
-        name="verdicts by seconds",
-        columns=columns,
-        send=send,
-        judge=judge,
-        schema=SCHEMA,
-        rows=expected,
-        bits=SECOND_BITS,
-        send_sums=send_sums,
-    )
-    return JudgedGroups(groups=result_of(rows.judge(work)).groups)
+    return judge
 
 
 MOST_POINTS: Final = 240
@@ -116,7 +68,7 @@ class Grid:
 class Lines:
     """What rates are drawn against: limits and the intervals."""
 
-    limits: SecondsLimits
+    limits: Work
     grid: Grid
 
 
@@ -142,7 +94,8 @@ def groups_to_plot(grouping: Grouping, targets: Collection[int]) -> set[int]:
 
 def points_of(batches_of_cells: Iterable[tuple[Integers, Integers]], lines: Lines) -> pa.RecordBatch:
     """Rows of ``place`` (group and interval in one number) from batches of keys and amounts in rising order of their keys."""
-    stream, (before, after), grid = SecondStream(lines.limits.window), lines.limits.throttled(), lines.grid
+    window, grid, sides = lines.limits.window, lines.grid, (lines.limits.before, lines.limits.after)
+    stream, (before, after) = SecondStream(window), (ThrottledRates.of(side.limits, side.capped, window) for side in sides)
     batches = []
     for cells in stream.whole(batches_of_cells):
         bounded, groups = stream.bounds(cells), cells[0] >> SECOND_BITS
@@ -163,33 +116,6 @@ def _joined(place: Integers, counts: Sequence[Flags | Integers], rates: Sequence
     counted = [np.add.reduceat(column.astype(np.int64), first) for column in counts]
     largest = [np.maximum.reduceat(column, first) for column in rates]
     return pa.RecordBatch.from_arrays([pa.array(column) for column in (place[first], *counted, *largest)], schema=POINTS)
-
-
-def plot_points(
-    rows: Rows[Item],
-    send: Callable[[Iterable[Item]], Iterable[tuple[Integers, Integers]]],
-    expected: Sequence[int],
-    lines: Lines,
-    *,
-    columns: tuple[str, ...] = (),
-    send_sums: SendSums | None = None,
-) -> dict[int, Points]:
-    """Points by group; arguments as those of ``by_seconds.judge_seconds``."""
-
-    def judge(pieces: Pieces) -> Iterator[pa.RecordBatch]:
-        yield points_of(((key, amount) for key, amount in pieces), lines)
-
-    work = GroupWork(
-        name="points of plots",
-        columns=columns,
-        send=send,
-        judge=judge,
-        schema=POINTS,
-        rows=expected,
-        bits=SECOND_BITS,
-        send_sums=send_sums,
-    )
-    return by_group(rows.judge(work), lines.grid)
 
 
 def by_group(table: pa.Table, grid: Grid) -> dict[int, Points]:
