@@ -85,7 +85,7 @@ class FailedBucket:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleOutcome:
-    """One rule of the policy. ``words`` is the rule as a sentence."""
+    """One rule of the policy, and what violates it."""
 
     words: str
     """The rule as a sentence."""
@@ -290,10 +290,7 @@ class NotJudged(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnjudgedChange:
-    """A quota that changes and limits no recorded traffic, before or after: it is not checked.
-
-    ``before`` and ``after``: the entity's own value, ``None`` where it has none (or, before, where it is not known).
-    """
+    """A quota that changes and limits no recorded traffic, before or after: it is not checked."""
 
     entity: Entity
     """Entity type to name. ``None`` is the default entity of that type."""

@@ -181,11 +181,7 @@ def _limit_key(limit: Limit | None) -> object:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanEffects:
-    """The effects of a plan on the clients that are known. ``left_out``: effects that were found and are not listed.
-
-    ``groups`` count all effects of one cause, also those that are not listed. ``unknown`` gives the reason when quotas of this
-    cluster do not mean what Kafka's own code makes of them; then none is listed.
-    """
+    """The effects of a plan on the clients that are known."""
 
     effects: tuple[Effect, ...] = ()
     """Known clients whose effective limit changes."""

@@ -75,12 +75,7 @@ class RowPlace(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateSeries:
-    """A bucket's rate over time, in equal intervals of ``step_s`` seconds from ``start`` on. One item an interval.
-
-    ``rate`` is the largest estimate from whole seconds, ``upper`` what no request can have exceeded, both in the unit of the key.
-    ``over`` and ``possible`` count seconds that are probably and possibly over the proposed limit, ``over_before`` those
-    that were probably over an earlier one (``None``: not known).
-    """
+    """The rate of a quota group over time. One item for each of equal intervals."""
 
     start: datetime.datetime
     """Begin of the first interval, UTC."""
@@ -89,7 +84,7 @@ class RateSeries:
     rate: tuple[float, ...]
     """The largest estimate from whole seconds in each interval, in the unit of the key."""
     upper: tuple[float, ...]
-    """What no request of the interval can have exceeded."""
+    """What no request of the interval can have exceeded, in the same unit."""
     over: tuple[int, ...]
     """Seconds that are probably over the proposed limit."""
     possible: tuple[int, ...]
@@ -102,24 +97,20 @@ class RateSeries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """One client of a bucket. ``share``: its part of the bytes, 0 to 1. ``limit_before`` ``None``: unlimited, or not known.
-
-    A ``user`` or ``client_id`` of ``None`` was not recorded. An empty client id is really empty.
-    ``share_of_excess``: its part of the bytes charged in the seconds that are over. ``None`` when there are none, or not known.
-    """
+    """One client of a quota group."""
 
     user: str | None
     """``None``: not recorded."""
     client_id: str | None
-    """``None``: not recorded."""
+    """``None``: not recorded. Empty: the client sends none."""
     share: float
-    """Of the bucket's bytes."""
+    """Its part of the quota group's amount, 0 to 1."""
     requests: int
     """Counted requests of this client."""
     limit_before: float | None = None
     """``None``: unlimited, or not known."""
     share_of_excess: float | None = None
-    """Of the bytes charged in the seconds that are over. ``None``: none are, or they are not known."""
+    """Its part of the amount in the seconds that are over. ``None``: none are, or they are not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,7 +210,7 @@ class ReplayCounts:
     """How many requests the limits would have throttled, where every request was replayed."""
 
     throttled: int
-    """``None`` when judged by seconds."""
+    """Under the proposed limit."""
     before: int | None
     """Under the earlier limits. ``None``: the earlier quotas are not known."""
     refused: int | None = None
