@@ -40,12 +40,12 @@ from reconciler.traffic.judging.exact import (
     Work,
     judge_requests,
     judge_requests_of,
+    judge_tokens_of,
     judge_topics,
     limited_groups,
     limits_of,
     result_of,
     sampled_groups,
-    tokens_by_seconds,
     topics_as_requests,
 )
 from reconciler.traffic.judging.exact import SCHEMA as EXACT
@@ -72,8 +72,6 @@ _TOPIC: Final = (*_REQUEST, "strict", "part")
 _NUMBERS: Final = pa.schema([(REQUEST_NUMBER, pa.int64())])
 _NUMBERS_READ: Final = 200_000
 """Lines whose correlation ids are looked at, about."""
-_AMOUNTS: Final = pa.schema([("key", pa.int64()), ("amount", pa.int64())])
-"""Of a second of a group: ``second_sums.keys_of``, and what it was charged."""
 _NOTES: Final = pa.schema([("what", pa.string()), ("broker", pa.int32()), ("text", pa.string())])
 
 
@@ -136,27 +134,14 @@ class TrafficSource:
 
         ``groups`` are of mutations. ``window``: the controller's settings.
         """
-        if self.is_stored:
-            index, _ = self._index(grouping, groups)
-            totals: Totals[pa.RecordBatch] = Totals(
-                name="seconds of mutations",
-                columns=NEEDED,
-                count=lambda batches: (
-                    pa.RecordBatch.from_arrays([*map(pa.array, columns)], schema=_AMOUNTS)
-                    for columns in keyed_seconds(batches, index)
-                ),
-                schema=_AMOUNTS,
-                keys=("key",),
-                folds={"amount": "sum"},
-            )
-            table = self.rows.only(index.clients).total(totals)
-            keyed = tuple(np.asarray(column.to_numpy(), dtype=np.int64) for column in table.columns)
-            judged = tokens_by_seconds([keyed], grouping, groups, window)
-            return target_verdicts(judged, self.series, grouping, window, stated=self.facts.states_throttles)
         limits = limits_of(grouping.groups)
+        if self.is_stored:
+            table = self._of_seconds(grouping, groups, judge_tokens_of(limits, window), EXACT, name="seconds of mutations")
+            sums = JudgedGroups(groups=result_of(table).groups)
+            return target_verdicts(sums, self.series, grouping, window, stated=self.facts.states_throttles)
 
         def judge(pieces: Pieces) -> Iterator[pa.RecordBatch]:
-            return (judge_topics(topics, limits, window) for topics in whole_groups(pieces))
+            return (judge_topics(topics, limits, window) for topics in whole_groups(pieces, TIME_BITS))
 
         work = self._of_requests(grouping, groups, judge, EXACT, name="verdicts of mutations", more=topic_columns, columns=_TOPIC)
         judged = result_of(self.rows.judge(work))
@@ -306,7 +291,7 @@ class RequestTraffic(TrafficSource):
         work, after = Work.of(grouping.groups, window), limits_of(grouping.groups)[1]
 
         def judge_mutations(pieces: Pieces) -> Iterator[pa.RecordBatch]:
-            return (topics_as_requests(topics, after, controller_window) for topics in whole_groups(pieces))
+            return (topics_as_requests(topics, after, controller_window) for topics in whole_groups(pieces, TIME_BITS))
 
         columns, names = (*_TOPIC, *IDENTITY_COLUMNS), limited_groups(grouping, mutations=False)
         judge = functools.partial(judge_requests, work=work)

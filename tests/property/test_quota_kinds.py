@@ -164,7 +164,7 @@ def test_the_peak_of_a_bucket_is_the_least_limit_that_overdraws_nothing(drawn: A
 @given(REQUESTS, st.floats(0.5, 60))
 def test_seconds_of_mutations_prove_what_kafka_does(drawn: Asked, limit: float) -> None:
     topics = topics_of(drawn)
-    verdict = judge_seconds(5, topics.times_ms // 1000, topics.amounts, (np.nan, limit), Window())
+    (verdict,) = judge_seconds(5, topics.times_ms // 1000, topics.amounts, (np.nan, limit), Window()).verdicts()
     nothing, side = verdict.sides
     assert (nothing.certain, nothing.possible) == (0, 0)
     strict = topics.strict
@@ -191,7 +191,8 @@ def test_a_limit_of_nothing_refuses_new_clients_and_passes_old_ones_by(limit: fl
     new, old = topics_of(drawn), topics_of([(pause, amounts, False) for pause, amounts, _ in drawn])
     assert effects(new, limit, Window()).refused.tolist() == [limit < 0, True, True]
     assert not effects(old, limit, Window()).held.any()
-    side = judge_seconds(0, new.times_ms // 1000, new.amounts, (limit,), Window()).sides[0]
+    (verdict,) = judge_seconds(0, new.times_ms // 1000, new.amounts, (limit,), Window()).verdicts()
+    side = verdict.sides[0]
     assert (side.certain, side.possible) == (0, 2)
 
 
@@ -206,7 +207,7 @@ def test_a_broker_forgets_the_debt_of_an_idle_hour(drawn: Asked, limit: float) -
         ms for ms, was in zip(throttles, admitted, strict=True) if was
     ]
     held = [at // 1000 for at, one in zip(topics.times_ms.tolist(), found.held, strict=True) if one]
-    verdict = judge_seconds(0, topics.times_ms // 1000, topics.amounts, (np.nan, limit), Window())
+    (verdict,) = judge_seconds(0, topics.times_ms // 1000, topics.amounts, (np.nan, limit), Window()).verdicts()
     side = verdict.sides[1]
     assert (side.certain == 0) or held
     assert len(set(held)) <= side.possible

@@ -1,77 +1,41 @@
-"""Cells alone under window settings of which whole seconds prove nothing: refused with a reason, never judged all the same."""
+"""Per-second totals under window settings of which whole seconds prove nothing are refused with a reason, and never judged."""
 
 from __future__ import annotations
 
-import datetime
-from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
 
 import pytest
 
 from reconciler.errors import TrafficError
-from reconciler.model import BucketVerdict, Coverage, Provenance
+from reconciler.model import BacktestReport
 from reconciler.model.entity import Entity
-from reconciler.traffic import Backtest, BacktestRequest, BrokerModel
-from reconciler.traffic.judging.by_seconds import Lines, Points
-from reconciler.traffic.judging.evidence import Evidence, Gauge
-from reconciler.traffic.judging.exact import JudgedGroups
-from reconciler.traffic.judging.grouping import Grouping, Series, Tables
-from reconciler.traffic.kernels.sampled_rate import Integers, Window
-from reconciler.traffic.kinds import Kind
-from reconciler.traffic.traffic_source import Facts
+from reconciler.traffic import Backtest, BacktestRequest, BrokerModel, find_traffic
+from reconciler.traffic.kernels.sampled_rate import Window
+from tests.support.local_traffic import open_here
+from tests.traffic.test_deltas_within_a_second import ROWS, written
 
-QUOTAS = {Entity.of({"user": "alice"}): {"producer_byte_rate": 5.0}}
-START = datetime.datetime(2026, 11, 21, tzinfo=datetime.UTC)
+QUOTAS = {Entity.of({"user": "busy"}): {"producer_byte_rate": 5000.0}}
 
 
-class Seconds:
-    """Traffic of which only seconds are known; it notes by which rule it was asked to judge."""
-
-    series = (Series(broker=1, kind=Kind.PRODUCE, user="alice", client_id="app", requests=1, amount=1),)
-    facts = Facts(source="cells", files=(), coverage=(Coverage(broker=1, requests=1, start=START, end=START),), requests=1)
-
-    gauges: tuple[Gauge, ...] = ()
-
-    def __init__(self) -> None:
-        self.asked: list[Window] = []
-
-    def by_seconds(self, grouping: Grouping, groups: Collection[int], window: Window) -> JudgedGroups:
-        self.asked.append(window)
-        return JudgedGroups(groups={})
-
-    def mutations(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, BucketVerdict]:
-        return {}
-
-    def evidence(self, question: BacktestRequest, tables: Sequence[Tables], provenance: Provenance) -> Evidence:
-        return Evidence()
-
-    def minutes(self) -> Mapping[int, Integers]:
-        return {}
-
-    def rates(self, grouping: Grouping, groups: Collection[int], lines: Lines) -> Mapping[int, Points]:
-        return {}
-
-    def close(self) -> None:
-        pass
+def judged(folder: Path, window: Window, *, changes: bool = True) -> BacktestReport:
+    recorded = open_here(find_traffic([str(written(folder / "seconds.parquet", ROWS))]))
+    current = {} if changes else QUOTAS
+    question = BacktestRequest(current=current, proposed=QUOTAS, declared=QUOTAS, broker=BrokerModel(window=window))
+    return Backtest(recorded, question).report()
 
 
 @pytest.mark.parametrize("window", [Window(samples=1), Window(samples=11, sample_ms=600_000)])
-def test_unproven_windows_are_refused(window: Window) -> None:
-    recorded = Seconds()
-    run = Backtest(recorded, BacktestRequest(current=None, proposed=QUOTAS, declared=QUOTAS, broker=BrokerModel(window=window)))
+def test_unproven_windows_are_refused(tmp_path: Path, window: Window) -> None:
     with pytest.raises(TrafficError, match="per-second totals prove nothing about"):
-        run.report()
-    assert recorded.asked == []
+        judged(tmp_path, window)
 
 
-def test_where_nothing_is_to_be_judged_by_a_window_none_is_refused() -> None:
-    question = BacktestRequest(current=QUOTAS, proposed=QUOTAS, declared=QUOTAS, broker=BrokerModel(window=Window(samples=1)))
-    assert Backtest(Seconds(), question).report().verdicts == ()
+def test_where_nothing_is_to_be_judged_by_a_window_none_is_refused(tmp_path: Path) -> None:
+    assert judged(tmp_path, Window(samples=1), changes=False).verdicts == ()
 
 
-def test_proven_windows_are_judged_by_their_own_bounds() -> None:
-    recorded, window = Seconds(), Window(samples=31, sample_ms=2000)
-    report = Backtest(
-        recorded, BacktestRequest(current=None, proposed=QUOTAS, declared=QUOTAS, broker=BrokerModel(window=window))
-    ).report()
-    assert recorded.asked == [window]
-    assert any("31 samples of 2 s" in text for text in report.provenance.assumptions)
+def test_proven_windows_are_judged_by_their_own_bounds(tmp_path: Path) -> None:
+    short, long = (judged(tmp_path, Window(samples=samples, sample_ms=2000)) for samples in (6, 31))
+    peaks = [report.verdicts[0].peak.rate for report in (short, long)]
+    assert peaks[0] > 1.5 * peaks[1] > 0
+    assert any("31 samples of 2 s" in text for text in long.provenance.assumptions)

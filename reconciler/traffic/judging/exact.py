@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import operator
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -24,7 +24,7 @@ from reconciler.traffic.kernels.sampled_rate import Doubles, Flags, Integers, Wi
 from reconciler.traffic.kernels.second_sums import SECOND_BITS
 from reconciler.traffic.kernels.token_bucket import Topics, judge_bucket, judge_seconds, play, topic_order
 from reconciler.traffic.kinds import Kind
-from reconciler.traffic.shuffle.rows import Pieces
+from reconciler.traffic.shuffle.rows import Pieces, whole_groups
 
 SCHEMA: Final = pa.schema(
     [
@@ -254,7 +254,6 @@ def _as_requests(
 
 _PART: Final = 6
 """The place of ``part`` among the columns of a topic."""
-_NO_SUMS: Final = (np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
 
 
 def judge_topics(columns: Sequence[Integers], limits: tuple[Doubles, Doubles], window: Window) -> pa.RecordBatch:
@@ -292,20 +291,19 @@ def _in_order(columns: Sequence[Integers]) -> tuple[int, Topics, Integers]:
     return int(group_of(key[:1])[0]), topics.part(places), places
 
 
-def tokens_by_seconds(
-    keyed: Iterable[tuple[Integers, ...]], grouping: Grouping, groups: Collection[int], window: Window
-) -> JudgedGroups:
-    """The same as bounds from sums of seconds. ``keyed``: keys (``second_sums.keys_of``) and amounts, in any order."""
-    keys, amounts = (np.concatenate(column) for column in zip(_NO_SUMS, *keyed, strict=True))
-    order = np.argsort(keys, kind="stable")
-    keys, amounts = keys[order], amounts[order]
-    before, after = limits_of(grouping.groups)
-    verdicts = {}
-    for group in sorted(groups):
-        begin, end = np.searchsorted(keys, [group << SECOND_BITS, group + 1 << SECOND_BITS])
-        seconds = keys[begin:end] & (1 << SECOND_BITS) - 1
-        verdicts[group] = judge_seconds(group, seconds, amounts[begin:end], (before[group], after[group]), window)
-    return JudgedGroups(groups=verdicts)
+def judge_tokens_of(limits: tuple[Doubles, Doubles], window: Window) -> Callable[[Pieces], Iterator[pa.RecordBatch]]:
+    """A judge of the seconds of mutations: keys (``second_sums.keys_of``) and amounts. It gives batches of ``SCHEMA``.
+
+    ``limits``: by group, before and after. ``window``: the controller's own settings.
+    """
+
+    def judge(pieces: Pieces) -> Iterator[pa.RecordBatch]:
+        for keys, amounts in whole_groups(pieces, SECOND_BITS):
+            group = int(keys[0] >> SECOND_BITS)
+            sides = tuple(float(side[group]) for side in limits)
+            yield rows_of(judge_seconds(group, keys & (1 << SECOND_BITS) - 1, amounts, sides, window), {})
+
+    return judge
 
 
 def smaller_account(series: Iterable[Series]) -> bool | None:

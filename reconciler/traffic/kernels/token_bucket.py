@@ -19,16 +19,7 @@ from typing import Final
 import numpy as np
 
 from reconciler.traffic.kernels.exact_stream import Judged, JudgedBatch
-from reconciler.traffic.kernels.exact_totals import (
-    OF_ALL,
-    Batch,
-    Episodes,
-    GroupVerdict,
-    ReplayTotals,
-    SideVerdict,
-    VerdictColumns,
-    pack,
-)
+from reconciler.traffic.kernels.exact_totals import NONE, OF_ALL, Batch, Episodes, ReplayTotals, SideVerdict, VerdictColumns, pack
 from reconciler.traffic.kernels.sampled_rate import (
     DEFAULT_WINDOW,
     Doubles,
@@ -261,8 +252,8 @@ def judge_bucket(group: int, topics: Topics, limits: tuple[float, float], window
     return replace(columns, safe=np.full(1, safe)), JudgedBatch(batch, sides, over)
 
 
-def judge_seconds(group: int, seconds: Integers, amounts: Integers, limits: Sequence[float], window: Window) -> GroupVerdict:
-    """One bucket; seconds in any order, several of one add up; a limit of NaN is unlimited.
+def judge_seconds(group: int, seconds: Integers, amounts: Integers, limits: Sequence[float], window: Window) -> VerdictColumns:
+    """The one row of a bucket; seconds in any order, several of one add up; a limit of NaN is unlimited.
 
     Whether requests are refused or delayed is not known: only the first second that is over can be proven to be, as what is
     refused takes no tokens.
@@ -272,15 +263,10 @@ def judge_seconds(group: int, seconds: Integers, amounts: Integers, limits: Sequ
     sums = np.bincount(places, weights=amounts).astype(np.int64)
     begins = (distinct - distinct[:1]).astype(np.float64)
     upper = least_limit(begins, begins + 1, sums, window)
-    sides = tuple(_side(distinct, sums, limit, window) for limit in limits)
-    return GroupVerdict(
-        group=group,
-        active=len(distinct),
-        peak=upper,
-        safe=upper,
-        sides=sides,
-        near=int(seconds_over(distinct, sums, NEAR * limits[0], window)[1].sum()),
-    )
+    near = int(seconds_over(distinct, sums, NEAR * limits[0], window)[1].sum())
+    counts = [len(distinct), near, *(count for limit in limits for count in _side(distinct, sums, limit, window))]
+    column = np.asarray([NONE if count is None else count for count in counts], dtype=np.int64)
+    return VerdictColumns(np.full(1, group), column[:, None], np.full(1, upper), np.full(1, upper))
 
 
 def _bounds(seconds: Integers, amounts: Integers, limit: float, window: Window) -> TokenBounds:
@@ -329,5 +315,5 @@ def _side(seconds: Integers, amounts: Integers, limit: float, window: Window) ->
         possible=int(maybe.sum()),
         first_ms=first,
         longest_s=longest_s,
-        longest_from=longest_from if longest_s else None,
+        longest_from=longest_from,
     )

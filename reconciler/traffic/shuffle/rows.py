@@ -22,7 +22,6 @@ import pyarrow.compute as pc
 
 from reconciler.logs import timed_event
 from reconciler.ports import NO_PROGRESS, Progress
-from reconciler.traffic.kernels.exact_totals import group_of
 from reconciler.traffic.kernels.sampled_rate import Integers
 from reconciler.traffic.shuffle.block import Columns, cut_into_pieces, sort_by_key
 
@@ -173,15 +172,15 @@ class Rows(ABC, Generic[Item]):
     def _judge(self, work: GroupWork[Item]) -> pa.Table: ...
 
 
-def whole_groups(pieces: Pieces) -> Iterator[list[Integers]]:
-    """The columns of one group after the other."""
+def whole_groups(pieces: Pieces, bits: int) -> Iterator[list[Integers]]:
+    """The columns of one group after the other. ``bits``: as ``GroupWork`` has it."""
     held: list[list[Integers]] = []
     for piece in pieces:
-        groups = group_of(piece[0])
+        groups = piece[0] >> bits
         cuts = [0, *(np.flatnonzero(np.diff(groups)) + 1).tolist(), len(groups)]
         for begin, end in itertools.pairwise(cuts):
             part = [column[begin:end] for column in piece]
-            if held and group_of(held[-1][0][:1])[0] != groups[begin]:
+            if held and held[-1][0][0] >> bits != groups[begin]:
                 yield [np.concatenate(columns) for columns in zip(*held, strict=True)]
                 held = []
             held.append(part)
