@@ -22,7 +22,6 @@ if TYPE_CHECKING:
         UnjudgedChange,
         UnreadableLines,
         UnusedQuota,
-        UnusedReason,
     )
     from reconciler.model.cluster import (
         DEFAULT_DAYS,

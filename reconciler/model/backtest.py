@@ -256,11 +256,23 @@ _TRAFFIC_OF_KEY: Final[Mapping[str, str]] = {
 }
 
 
-class UnusedReason(enum.StrEnum):
-    """Why a declared quota limited no client in the history."""
+class NotJudged(enum.StrEnum):
+    """Why the history shows nothing about a quota."""
 
+    NO_TRAFFIC = "no-traffic-of-this-kind"
+    """The history has no traffic at all of the kind that the key limits."""
     NO_CLIENT = "no-recorded-client"
-    HIDDEN = "hidden-by-stronger-quotas"
+    OVERRIDDEN = "overridden-for-every-recorded-client"
+
+    def words(self, key: str) -> str:
+        """The reason as a clause without its end mark. ``key``: of the quota."""
+        match self:
+            case NotJudged.NO_TRAFFIC:
+                return f"the history has no {_TRAFFIC_OF_KEY.get(key, 'traffic of this kind')}"
+            case NotJudged.NO_CLIENT:
+                return "no recorded client uses this quota"
+            case NotJudged.OVERRIDDEN:
+                return "stronger quotas override it for every recorded client"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -272,20 +284,9 @@ class UnusedQuota:
     key: str
     """The quota key."""
     value: float
-    """``None``: unlimited, or not known."""
-    reason: UnusedReason
-    """No-recorded-client: no recorded client uses it. Hidden-by-stronger-quotas: quotas of a stronger precedence level
-    override it for every recorded client.
-    """
-
-
-class NotJudged(enum.StrEnum):
-    """Why the history shows nothing about a changed quota."""
-
-    NO_TRAFFIC = "no-traffic-of-this-kind"
-    """The history has no traffic at all of the kind that the key limits."""
-    NO_CLIENT = "no-recorded-client"
-    OVERRIDDEN = "overridden-for-every-recorded-client"
+    """Its value, in the unit of the key."""
+    reason: NotJudged
+    """No recorded client uses it, or quotas of a stronger precedence level override it for every recorded client."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -306,13 +307,7 @@ class UnjudgedChange:
     @property
     def why(self) -> str:
         """The reason as a clause without its end mark."""
-        match self.reason:
-            case NotJudged.NO_TRAFFIC:
-                return f"the history has no {_TRAFFIC_OF_KEY.get(self.key, 'traffic of this kind')}"
-            case NotJudged.NO_CLIENT:
-                return "no recorded client uses this quota"
-            case NotJudged.OVERRIDDEN:
-                return "stronger quotas override it for every recorded client"
+        return self.reason.words(self.key)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,6 @@ from reconciler.model import (
     RuleOutcome,
     Severity,
     UnusedQuota,
-    UnusedReason,
     Verdict,
     broker_words,
     display_name,
@@ -127,12 +126,8 @@ def member_name(member: Member) -> str:
 
 
 def unused_words(quota: UnusedQuota) -> str:
-    """A quota that limited no client of this history; the history shows no more about it."""
-    why = {
-        UnusedReason.NO_CLIENT: "declared, but no client in this history has it",
-        UnusedReason.HIDDEN: "declared, but stronger quotas win for every client in this history that has it",
-    }[quota.reason]
-    return f"{quota.entity} {quota.key} {limit_text(quota.key, quota.value)}: {why}"
+    """A quota that limited no client of this history, and why."""
+    return f"{quota.entity} {quota.key} {limit_text(quota.key, quota.value)}: {quota.reason.words(quota.key)}"
 
 
 def history_words(provenance: Provenance) -> Iterator[tuple[str, Tone]]:

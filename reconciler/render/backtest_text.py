@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from reconciler.documents import headline
-from reconciler.model import HISTORY_INCOMPLETE, BacktestReport, GroupRows, UnusedReason, Verdict, group_verdicts, peak_of
+from reconciler.model import HISTORY_INCOMPLETE, BacktestReport, GroupRows, Verdict, group_verdicts, peak_of
 from reconciler.render.backtest_card import amount_words, anchor, group_card, limit_parts
 from reconciler.render.backtest_sentences import (
     TONE_STYLES,
@@ -255,11 +255,9 @@ def _rest(report: BacktestReport, *, details: bool, most: int) -> Iterator[Block
         if report.verdicts:
             yield labelled("--details ", Style.FAINT, "shows each broker, and what is assumed.")
         return
-    unused = {reason: [unused_words(quota) for quota in report.unused if quota.reason is reason] for reason in UnusedReason}
     for title, sentences, label in (
         ("Notes", report.notes, "Note: "),
-        ("Not used in this history", unused[UnusedReason.NO_CLIENT], "Note: "),
-        ("Overridden by stronger quotas", unused[UnusedReason.HIDDEN], "Note: "),
+        ("Not used in this history", [*map(unused_words, report.unused)], "Note: "),
         ("Assumed", report.provenance.assumptions, "Assumed: "),
     ):
         lines = [line((label, Style.FAINT), words, hang=len(label), pages=(words,)) for words in sentences[:most]]

@@ -26,7 +26,7 @@ from reconciler.model import (
     UnreadableLines,
     Verdict,
 )
-from reconciler.model.backtest import UnusedQuota, UnusedReason
+from reconciler.model.backtest import NotJudged, UnusedQuota
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.finding import Finding, Severity, Span
 
@@ -165,7 +165,7 @@ def full(name: str = "alice", client: str = "app") -> BacktestReport:
             ),
             RuleOutcome(words="no bucket that changes may be inconclusive for 5 s or more", reason=None, span=None),
         ),
-        unused=(UnusedQuota(entity=_ALICE, key="consumer_byte_rate", value=5e6, reason=UnusedReason.HIDDEN),),
+        unused=(UnusedQuota(entity=_ALICE, key="consumer_byte_rate", value=5e6, reason=NotJudged.OVERRIDDEN),),
         notes=(f"{name} counts after merge",),
         findings=(Finding(id="would-throttle", severity=Severity.WARNING, message=f"{name} would have been throttled"),),
     )

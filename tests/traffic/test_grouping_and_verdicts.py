@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from reconciler.formats.units import parse_value
 from reconciler.model import CLIENT_KEYS, Verdict
-from reconciler.model.backtest import UnusedReason
+from reconciler.model.backtest import NotJudged
 from reconciler.model.cluster import HistoryNeeds
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.quota import QuotaKey
@@ -142,4 +142,4 @@ def test_unused_quotas_tell_hidden_from_unmatched() -> None:
     quotas = {ANYONE: {PRODUCE: 1.0}, app: {PRODUCE: 2.0}, zoe: {PRODUCE: 3.0, "request_percentage": 4.0}}
     tables = Resolver.by_key(quotas, CLIENT_KEYS)
     unused = unused_quotas(CLIENTS, group_series(CLIENTS, tables, tables), tables, (), quotas)
-    assert [(u.entity, u.reason) for u in unused] == [(zoe, UnusedReason.NO_CLIENT), (app, UnusedReason.HIDDEN)]
+    assert [(u.entity, u.reason) for u in unused] == [(zoe, NotJudged.NO_CLIENT), (app, NotJudged.OVERRIDDEN)]

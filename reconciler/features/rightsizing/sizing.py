@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from reconciler.manifest import SizingRules
-from reconciler.model import BucketName, Entity, Provenance, QuotaKey, Span, UnusedReason, Verdict
+from reconciler.model import BucketName, Entity, NotJudged, Provenance, QuotaKey, Span, Verdict
 from reconciler.text import count_of, percent_text, rate
 
 WEEKS: Final = datetime.timedelta(weeks=2)
@@ -72,7 +72,7 @@ class QuotaUse:
     """Time of its first recorded request, UTC. ``None``: not known."""
     last: datetime.datetime | None = None
     """Time of its last recorded request, UTC. ``None``: not known."""
-    unused: UnusedReason | None = None
+    unused: NotJudged | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,8 +182,8 @@ def _raised(key: QuotaKey, limit: float, use: QuotaUse, words: str, *, at_any_ra
 def _without_traffic(use: QuotaUse, history: Provenance, rules: SizingRules, *, of_default: bool) -> Judgement:
     if use.unused is None:
         return Sizing.NOT_CHECKED, use.doubt or "this source records nothing that the key limits", None
-    hidden = use.unused is UnusedReason.HIDDEN
-    words = "stronger quotas override it for every recorded client" if hidden else "no recorded client uses it"
+    overridden = use.unused is NotJudged.OVERRIDDEN
+    words = "stronger quotas override it for every recorded client" if overridden else "no recorded client uses it"
     if of_default:
         return Sizing.FITS, f"{words}. A default limits clients that come later", None
     days = count_of(int(history.days), "day")

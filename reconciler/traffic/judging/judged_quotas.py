@@ -20,7 +20,6 @@ from reconciler.model import (
     Span,
     UnjudgedChange,
     UnusedQuota,
-    UnusedReason,
     Verdict,
     compose,
     key_part,
@@ -108,7 +107,7 @@ def unjudged_changes(
     before, after = quotas[0] or {}, quotas[1]
     keys = {key for values in after.values() for key in values}
     recorded = {kind.key.value for kind in kinds}
-    overridden = {(quota.entity, quota.key) for quota in unused if quota.reason is UnusedReason.HIDDEN}
+    overridden = {(quota.entity, quota.key) for quota in unused if quota.reason is NotJudged.OVERRIDDEN}
     return tuple(
         UnjudgedChange(
             entity=entity,
@@ -173,6 +172,6 @@ def unused_quotas(
         of_kind.update(entity for entity, of_key in of_metrics if of_key == key)
         for entity, values in declared.items():
             if key in values and entity not in of_kind and (EntityType.IP in entity.types) == (kind is Kind.CONNECTION):
-                reason = UnusedReason.HIDDEN if entity in hidden[kind] else UnusedReason.NO_CLIENT
+                reason = NotJudged.OVERRIDDEN if entity in hidden[kind] else NotJudged.NO_CLIENT
                 unused.append(UnusedQuota(entity=entity, key=key.value, value=values[key], reason=reason))
     return tuple(sorted(unused, key=lambda quota: (quota.entity.sort_key, quota.key)))

@@ -60,7 +60,7 @@ def test_details_have_each_broker_and_the_assumptions() -> None:
             "15 min (22 %), 15 min to 16 min  never       60 s from 20 Nov 08:00",
             "  inconclusive  user alice3",
             "why                 nobody knows alice",
-            "user=alice consumer_byte_rate 4.768 MiB/s (5,000,000 B/s): declared, but stronger quotas win",
+            "user=alice consumer_byte_rate 4.768 MiB/s (5,000,000 B/s): stronger quotas override it",
             "Assumed: brokers are brokers",
         ),
     )
