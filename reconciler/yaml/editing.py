@@ -95,7 +95,7 @@ def _edited(content: bytes, edits: Sequence[ScalarEdit], *, flow: bool) -> bytes
         begin, end, quote = source.extent(edit)
         if flow:
             begin, end = begin - len(quote), end + len(quote)
-        # What begins later has an anchor, and an alias elsewhere would get the mapping, too.
+        # What begins later has an anchor or a tag.
         if (flow and begin != source.at(edit.line, edit.column)) or (done is not None and end > done):
             raise ScalarEditError(edit)
         parts.append((begin, end, edit.new))

@@ -12,7 +12,6 @@ from typing import Any, Final
 import yaml
 from yaml.events import (
     AliasEvent,
-    DocumentStartEvent,
     MappingEndEvent,
     MappingStartEvent,
     ScalarEvent,
@@ -35,9 +34,6 @@ from reconciler.yaml.reading import (
     plain_data,
 )
 
-MAX_EXPANDED_NODES: Final = 100_000
-"""Most nodes that the aliases of one file may stand for."""
-
 MAX_PROBLEMS: Final = 100_000
 """Most problems of one file; the rest of a file with more is not read."""
 
@@ -56,42 +52,24 @@ class _StopReading(Exception):  # noqa: N818 - not an error of the program: the 
 class _Frame:
     """A list or mapping that is being read. ``key`` is the pending key of a mapping, ``None`` when a key comes next."""
 
-    __slots__ = ("anchor", "first", "height", "key", "key_place", "node", "skip")
+    __slots__ = ("key", "key_place", "node", "skip")
 
-    def __init__(self, node: Any, anchor: str | None, first: int) -> None:
+    def __init__(self, node: Any) -> None:
         self.node = node
-        self.anchor = anchor
-        self.first = first
-        self.height = 1
         self.key: str | None = None
         self.key_place = (0, 0)
-        # True while the value of a key that is not used (a duplicate, a merge key) is read.
+        # True while the value of a key that is not used (a duplicate, null) is read.
         self.skip = False
 
 
-class _Anchored:
-    __slots__ = ("height", "node", "size")
-
-    def __init__(self, node: YamlNode, size: int, height: int) -> None:
-        self.node = node
-        self.size = size
-        self.height = height
-
-
 class _Reader:
-    """One file. ``top`` is the innermost open list or mapping.
-
-    ``count`` counts the values in finished lists and mappings, with aliases expanded.
-    """
+    """One file. ``top`` is the innermost open list or mapping."""
 
     def __init__(self) -> None:
         self.documents: list[YamlNode] = []
         self.problems: list[YamlProblem] = []
         self.stack: list[_Frame] = []
         self.top: _Frame | None = None
-        self.anchors: dict[str, _Anchored | None] = {}
-        self.count = 0
-        self.expanded = 0
 
     def read(self, text: str) -> None:
         loader = _LOADER(text)
@@ -109,8 +87,6 @@ class _Reader:
                 kind = type(event)
                 if kind in steps:
                     steps[kind](event)
-                elif kind is DocumentStartEvent:
-                    self.anchors = {}
                 elif kind is StreamEndEvent:
                     return
         finally:
@@ -126,14 +102,9 @@ class _Reader:
         frame = self.top
         if frame is not None and type(frame.node) is YamlMapping and frame.key is None:
             self.key(frame, text, plain=plain and event.tag is None, place=(line, column))
-            if event.anchor is not None:
-                self.anchors[event.anchor] = _Anchored(YamlScalar(text, text, line, column), 1, 0)
             return
         data = plain_data(text) if plain and event.tag is None else text
-        made = YamlScalar(text, data, line, column)
-        if event.anchor is not None:
-            self.anchors[event.anchor] = _Anchored(made, 1, 0)
-        self.attach(made)
+        self.attach(YamlScalar(text, data, line, column))
 
     def key(self, frame: _Frame, text: str, *, plain: bool, place: tuple[int, int]) -> None:
         frame.key, frame.key_place = text, place
@@ -143,9 +114,6 @@ class _Reader:
                 compose("the key {text} is already in this mapping. Keep one of the two", text=shown_part(text)),
                 *place,
             )
-            frame.skip = True
-        elif plain and text == "<<":
-            self.problem("yaml-merge-key", "merge keys (<<) are not supported. Write the keys out", *place)
             frame.skip = True
         elif plain and plain_data(text) is None:
             self.problem("non-string-key", "a key is missing, or null. Write its name, in quotes if it must be", *place)
@@ -182,57 +150,24 @@ class _Reader:
             raise _StopReading(_too_deep(line, column))
         if event.tag is not None:
             self.tag(event)
-        anchor = event.anchor
-        if anchor is not None:
-            self.anchors[anchor] = None
         is_mapping = type(event) is MappingStartEvent
         node: Any = YamlMapping({}, {}, {}, line, column) if is_mapping else YamlSequence([], [], line, column)
-        self.top = _Frame(node, anchor, self.count)
+        self.top = _Frame(node)
         self.stack.append(self.top)
 
     def close(self, _event: Any) -> None:
         """End the innermost list or mapping."""
         frame = self.stack.pop()
-        self.count += len(frame.node.items)
-        if frame.anchor is not None:
-            self.anchors[frame.anchor] = _Anchored(frame.node, self.count - frame.first + 1, frame.height)
-        above = self.top = self.stack[-1] if self.stack else None
-        if above is not None and above.height <= frame.height:
-            above.height = frame.height + 1
+        self.top = self.stack[-1] if self.stack else None
         self.attach(frame.node)
 
     def alias(self, event: Any) -> None:
         line, column = event.start_mark.line + 1, event.start_mark.column + 1
-        name = event.anchor
-        if name not in self.anchors:
-            raise _StopReading(
-                YamlProblem(
-                    id="yaml-syntax",
-                    message="no anchor before this is the one of this alias. Put text that begins with * in quotes",
-                    line=line,
-                    column=column,
-                )
-            )
-        anchored = self.anchors[name]
-        if anchored is None:
-            message = f"the alias *{name} is inside what it stands for"
-            raise _StopReading(YamlProblem(id="yaml-alias-limit", message=message, line=line, column=column))
-        self.count += anchored.size - 1
-        self.expanded += anchored.size
-        if self.expanded > MAX_EXPANDED_NODES:
-            message = f"the aliases of this file stand for more than {MAX_EXPANDED_NODES} nodes. Write fewer of them"
-            raise _StopReading(YamlProblem(id="yaml-alias-limit", message=message, line=line, column=column))
-        if len(self.stack) + anchored.height > MAX_DEPTH:
-            raise _StopReading(_too_deep(line, column))
-        frame = self.top
-        if frame is None:
-            return
-        frame.height = max(frame.height, anchored.height + 1)
-        node = anchored.node
-        if type(frame.node) is YamlMapping and frame.key is None and type(node) is YamlScalar:
-            self.key(frame, node.text, plain=False, place=(line, column))
-        else:
-            self.attach(node)
+        message = (
+            "aliases are not supported. Write the value out, use a profile for values of many entries, or put text that begins "
+            "with * in quotes"
+        )
+        raise _StopReading(YamlProblem(id="yaml-alias", message=message, line=line, column=column))
 
     def tag(self, event: Any) -> None:
         mark = event.start_mark

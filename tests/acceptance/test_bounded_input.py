@@ -25,13 +25,13 @@ spec:
   clusters: [prod]
   quotas:
     - match: {user: payments, client-id: {default: true}}
-      quotas: &usual {producer_byte_rate: 20MiB, request_percentage: 200}
+      quotas: {producer_byte_rate: 20MiB, request_percentage: 200}
       note: "peak of the night"
       overrides:
         - {clusters: {labels: {tier: gold}}, quotas: {producer_byte_rate: null}}
     - match: {ip: "2001:db8::1"}
       quotas: {connection_creation_rate: 50}
-    - {match: {user: orders}, quotas: *usual}
+    - {match: {user: orders}, quotas: {producer_byte_rate: 20MiB}}
 ---
 apiVersion: kafka-quotas/v1
 kind: Cluster

@@ -102,8 +102,6 @@ def _unchangeable(quotas: Sequence[SizedQuota], bounds: ChangeBounds, *, is_rais
         return f"the value is also that of {excluded.entity}, which the manifest excludes"
     if not is_raise and (clusters := bounds.shared.get(first.source)):
         return f"the value also applies on {_named(clusters)}, which a lower one may not fit. Add an override for this cluster"
-    if any(quota.key is not first.key for quota in quotas):
-        return "an anchor gives the value to several keys. Change it by hand"
     if any(first.key in bounds.entity(quota).expiries for quota in quotas):
         return "the value expires, or follows one that expired. Change it by hand"
     if any(bounds.entity(quota).quotas[first.key].unit is not None for quota in quotas):

@@ -128,15 +128,6 @@ def test_a_value_of_two_clusters_becomes_an_override_for_this_one(tmp_path: Path
             "    - match: {user: alice}\n      quotas: {producer_byte_rate: {value: 10MiB, until: 2099-01-01}}\n",
             "producer_byte_rate is computed or expires",
         ),
-        (
-            """\
-    - match: {user: alice}
-      quotas: &a {producer_byte_rate: 10MiB}
-    - match: {user: bob}
-      quotas: *a
-""",
-            "the entry cannot be changed in place",
-        ),
     ],
 )
 def test_what_needs_a_hand_is_left_with_the_reason(tmp_path: Path, entries: str, reason: str) -> None:
