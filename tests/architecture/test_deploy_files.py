@@ -15,7 +15,7 @@ from prometheus_client import generate_latest
 
 import reconciler
 from reconciler.cli.main import build_parser
-from reconciler.features.prometheus.exporters import exporter_targets
+from reconciler.features.prometheus.exporter_page import exporter_targets
 from reconciler.features.service.observers import ServiceMetrics
 from reconciler.features.service.passes import PassOutcome, PassResult
 from reconciler.workflows.intent import load_intent

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Final
 
 from reconciler.errors import TrafficError, UsageError
 from reconciler.features.prometheus import (
+    ExporterPage,
     HttpLogin,
     PrometheusApi,
     TooManySamplesError,
     is_page,
-    open_page,
     read_login,
     split_page,
     trusted_reader,
@@ -207,7 +207,7 @@ def _read_pages(pages: Sequence[tuple[int | None, str]], request: RateRequest) -
     reading, login = RateReading(), request.login()
     errors: list[TrafficError] = []
     foreign: list[Message] = []
-    for page in [open_page(address, broker, login=login) for broker, address in pages]:
+    for page in [ExporterPage(address, broker, login=login) for broker, address in pages]:
         try:
             read = page.read()
         except TrafficError as error:
@@ -240,7 +240,7 @@ def recorded_pages(traffic: Sequence[str], *, http_config: Path | None) -> Itera
     login = read_login(http_config, None) if http_config is not None else None
     scrapes = []
     for target in exporter_targets(traffic):
-        page = open_page(target.address, target.broker, login=login)
+        page = ExporterPage(target.address, target.broker, login=login)
         try:
             read = page.read()
         finally:

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 from reconciler.faces import lazy_face
 
 if TYPE_CHECKING:
-    from reconciler.features.prometheus.exporter_page import ExporterPage, PageRead, PageSeries
-    from reconciler.features.prometheus.exporters import (
+    from reconciler.features.prometheus.exporter_page import (
+        ExporterPage,
         ExporterTarget,
+        PageRead,
+        PageSeries,
         exporter_targets,
         foreign_page,
         is_page,
-        open_page,
         series_text,
         split_page,
     )

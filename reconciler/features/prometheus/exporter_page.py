@@ -15,11 +15,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from reconciler.errors import TrafficError
+from reconciler.errors import TrafficError, UsageError
 from reconciler.features.prometheus.http import HttpLogin, checked_address
 from reconciler.http import LateAnswerError, NoAnswerError, PackedAnswerError, answering
 from reconciler.logs import log_event
-from reconciler.model import escaped
+from reconciler.model import Message, compose, escaped, name_part
 
 PAGE_PREFIX: Final = "metrics+"
 """``metrics+http://HOST:PORT/metrics`` names a page."""
@@ -55,7 +55,7 @@ class PageSeries:
     """One series of a page. Reads of one ``ExporterPage`` give the same object for as long as the page has the series."""
 
     labels: Mapping[str, str]
-    """With ``__name__``, ``instance`` (host and port, as Prometheus sets it) and the labels given for the page."""
+    """With ``__name__``, ``instance`` (host and port, as Prometheus sets it) and ``broker``, if it is known."""
 
 
 PageSample: TypeAlias = "tuple[PageSeries, float]"
@@ -137,14 +137,13 @@ class PageParser:
 
 
 class ExporterPage:
-    """The page of one exporter. ``read`` raises ``TrafficError`` where there is no such page."""
+    """The page of one exporter with its series of quotas. ``read`` raises ``TrafficError`` where there is no such page."""
 
     def __init__(
         self,
         address: str,
+        broker: int | None = None,
         *,
-        names: Sequence[str],
-        labels: Mapping[str, str] | None = None,
         login: HttpLogin | None = None,
         timeout_s: float = 10.0,
         most_bytes: int = 1 << 28,
@@ -152,16 +151,18 @@ class ExporterPage:
     ) -> None:
         """``address``: ``http(s)://HOST[:PORT][/PATH][?QUERY]``, without a path ``/metrics``. Raises ``UsageError`` for another.
 
-        ``names``: regular expressions of wanted metric names. ``labels``: set for every series, whatever the page has.
-        ``timeout_s``: for the whole page.
+        Series get the label of the ``broker``, if it is known. ``timeout_s``: for the whole page.
         """
+        from reconciler.features.prometheus.metric_layouts import NAMES_TO_READ
+
         parts = checked_address(address, "metrics page", "metrics+http(s)://HOST[:PORT]/metrics")
         self.address = urllib.parse.urlunsplit(parts._replace(path=parts.path or "/metrics"))
         login = login or HttpLogin()
         self._headers = {"Accept": _ACCEPT, "Accept-Encoding": "gzip", **login.headers}
         self._timeout_s, self._most_bytes, self._clock = timeout_s, most_bytes, clock
         self._pool = login.pool(maxsize=1, timeout=timeout_s)
-        self._parser = PageParser(names, {"instance": urllib.parse.urlsplit(self.address).netloc, **(labels or {})})
+        labels = {"instance": urllib.parse.urlsplit(self.address).netloc}
+        self._parser = PageParser(NAMES_TO_READ, labels if broker is None else {**labels, "broker": str(broker)})
 
     def read(self) -> PageRead:
         """Read the page once, without retries: the next read is the retry."""
@@ -236,3 +237,82 @@ class ExporterPage:
 
 def _unescape(match: re.Match[str]) -> str:
     return "\n" if match[1] == "n" else match[1]
+
+
+_ARGUMENT: Final = re.compile(r"(?:([0-9]{1,9})=)?metrics\+(https?://.*)", re.DOTALL | re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExporterTarget:
+    """The exporter of one broker."""
+
+    broker: int
+    address: str
+
+
+def exporter_targets(arguments: Sequence[str]) -> tuple[ExporterTarget, ...]:
+    """The exporters of ``[BROKER=]metrics+http(s)://HOST[:PORT][/PATH]`` arguments.
+
+    Without ``BROKER=``, the number at the end of the host's name is the broker. Raises ``UsageError``.
+    """
+    targets = tuple(_target(argument) for argument in arguments)
+    for number, target in enumerate(targets):
+        for other in targets[:number]:
+            if other.broker == target.broker:
+                raise UsageError(f"--traffic names broker {target.broker} twice: {other.address} and {target.address}")
+            if other.address == target.address:
+                raise UsageError(f"--traffic names {target.address} for broker {other.broker} and for broker {target.broker}")
+    return targets
+
+
+def is_page(argument: str) -> bool:
+    """Whether a ``--traffic`` argument names the page of an exporter, with or without a broker before it."""
+    return argument.startswith(PAGE_PREFIX) or argument.partition("=")[2].startswith(PAGE_PREFIX)
+
+
+def split_page(argument: str) -> tuple[int | None, str]:
+    """Return broker and address of ``[BROKER=]metrics+http(s)://HOST[:PORT][/PATH]``. Raises ``UsageError``."""
+    match = _ARGUMENT.fullmatch(argument)
+    if match is None:
+        raise UsageError(f"A metrics page is {PAGE_PREFIX}http(s)://HOST[:PORT]/metrics, not {escaped(argument)!r}")
+    return int(match[1]) if match[1] else None, match[2]
+
+
+def _target(argument: str) -> ExporterTarget:
+    from reconciler.features.prometheus.metric_layouts import broker_of
+
+    broker, text = split_page(argument)
+    # The page refuses what is not an address.
+    address = ExporterPage(text).address
+    if broker is None:
+        broker = broker_of({"instance": urllib.parse.urlsplit(address).netloc})
+    if broker is None:
+        raise UsageError(f"--traffic {escaped(argument)} does not name the broker. Write 1={escaped(argument)} for broker 1")
+    return ExporterTarget(broker=broker, address=address)
+
+
+_LONGEST_SERIES: Final = 200
+_EXPORTER: Final = "Give the page of an exporter in the broker, such as the jmx_exporter's"
+_BROKER: Final = re.compile(r"(?!confluent_)(?:[a-z]+_)*?kafka_(?:server|network|log|controller|cluster)_.+", re.IGNORECASE)
+_MACHINE: Final = re.compile(r"(?:jvm|java|process|go|promhttp|jmx|python|node)_.+")
+_NAMES_SHOWN: Final = 3
+
+
+def foreign_page(source: str, names: Sequence[str]) -> Message | None:
+    """Describe a page without quota sensors by its metric names. Returns ``None`` for a broker of Kafka, and without names."""
+    if not names or any(_BROKER.fullmatch(name) for name in names):
+        return None
+    others = [name for name in names if not _MACHINE.fullmatch(name)] or list(names)
+    return compose(
+        "{source} has no metric of a Kafka broker. It has {examples}. {advice}.",
+        source=name_part(source),
+        examples=name_part(", ".join(escaped(name) for name in others[:_NAMES_SHOWN])),
+        advice=_EXPORTER,
+    )
+
+
+def series_text(labels: Mapping[str, str]) -> str:
+    """A series for people, as Prometheus writes it, cut when it is long."""
+    pairs = ", ".join(f'{name}="{value}"' for name, value in sorted(labels.items()) if name != "__name__")
+    text = escaped(f"{labels.get('__name__', '')}{{{pairs}}}")
+    return text if len(text) <= _LONGEST_SERIES else f"{text[: _LONGEST_SERIES - 3]}..."

@@ -171,7 +171,7 @@ def _notes(pages: Sequence[PageFacts]) -> Iterator[Message]:
 
 def _example(pages: Sequence[PageFacts], why: str) -> MessagePart:
     """One of the series that are not attributed for this reason."""
-    from reconciler.features.prometheus.exporters import series_text
+    from reconciler.features.prometheus.exporter_page import series_text
 
     texts = (text for page in pages for reason, text in page.examples.items() if reason.value == why)
     return name_part(series_text(json.loads(next(texts, "{}"))))

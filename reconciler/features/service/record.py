@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 import reconciler
 from reconciler.errors import FileAccessError, ReconcilerError, TrafficError
-from reconciler.features.prometheus import ExporterPage, ExporterTarget, exporter_targets, open_page, read_login
+from reconciler.features.prometheus import ExporterPage, ExporterTarget, exporter_targets, read_login
 from reconciler.features.service.log import Log
 from reconciler.features.service.record_command import DAY_S, RecordArguments
 from reconciler.features.service.signals import SignalRequests
@@ -105,7 +105,7 @@ class _Recorder:
         self._args, self._folder, self._log = args, folder, log
         login = read_login(args.http_config) if args.http_config else None
         self._exporters = [
-            _Exporter(target=target, page=open_page(target.address, target.broker, login=login), columns=PageColumns())
+            _Exporter(target=target, page=ExporterPage(target.address, target.broker, login=login), columns=PageColumns())
             for target in targets
         ]
         self._threads: list[threading.Thread] = []

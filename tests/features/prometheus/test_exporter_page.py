@@ -22,7 +22,6 @@ from reconciler.features.prometheus.http import basic_auth
 from tests.support.bad_servers import hangs_up, refusing_port, serving, silent
 from tests.support.metrics_exporter import Reply, served
 
-NAMES = ("kafka_server_([Pp]roduce|quota)_.+",)
 PAGE = b"""# HELP kafka_server_Produce_byte_rate rate
 # TYPE kafka_server_Produce_byte_rate gauge
 kafka_server_Produce_byte_rate{client_id="app",user="alice",} 1234.5
@@ -35,7 +34,7 @@ jvm_threads_current 47.0
 @contextmanager
 def page(reply: Reply, **options: object) -> Iterator[ExporterPage]:
     with served(reply) as port:
-        reader = ExporterPage(f"http://127.0.0.1:{port}", names=NAMES, **options)  # type: ignore[arg-type]  # options of each test
+        reader = ExporterPage(f"http://127.0.0.1:{port}", **options)  # type: ignore[arg-type]  # options of each test
         try:
             yield reader
         finally:
@@ -47,7 +46,7 @@ def text_page(body: bytes, kind: str = "text/plain; version=0.0.4") -> Reply:
 
 
 def test_wanted_series_of_a_page_with_the_address_as_instance() -> None:
-    with page(text_page(PAGE), labels={"broker": "3"}, clock=lambda: 1000.5) as reader:
+    with page(text_page(PAGE), broker=3, clock=lambda: 1000.5) as reader:
         read = reader.read()
         instance = reader.address.removeprefix("http://").removesuffix("/metrics")
     rows = [(dict(series.labels), value) for series, value in read.samples]
@@ -129,7 +128,7 @@ def test_a_cut_answer_is_no_page_and_the_next_read_works() -> None:
         connection.sendall(answers.pop(0))
 
     with serving(cut) as port:
-        reader = ExporterPage(f"http://127.0.0.1:{port}/metrics", names=NAMES)
+        reader = ExporterPage(f"http://127.0.0.1:{port}/metrics")
         with pytest.raises(TrafficError, match="does not answer"):
             reader.read()
         assert len(reader.read().samples) == 3
@@ -137,12 +136,12 @@ def test_a_cut_answer_is_no_page_and_the_next_read_works() -> None:
 
 
 def test_servers_that_do_not_answer() -> None:
-    reader = ExporterPage(f"http://127.0.0.1:{refusing_port()}/metrics", names=NAMES)
+    reader = ExporterPage(f"http://127.0.0.1:{refusing_port()}/metrics")
     with pytest.raises(TrafficError, match="does not answer"):
         reader.read()
     for handle in (silent, hangs_up):
         with serving(handle) as port:
-            reader = ExporterPage(f"http://127.0.0.1:{port}/metrics", names=NAMES, timeout_s=0.3)
+            reader = ExporterPage(f"http://127.0.0.1:{port}/metrics", timeout_s=0.3)
             with pytest.raises(TrafficError, match="does not answer"):
                 reader.read()
             reader.close()
@@ -151,12 +150,12 @@ def test_servers_that_do_not_answer() -> None:
 @pytest.mark.parametrize("address", ["kafka-1:7071", "ftp://h/metrics", "http://", "http://h:x/", "http://h/a b", "http://h/#x"])
 def test_an_address_that_is_none_is_refused(address: str) -> None:
     with pytest.raises(UsageError, match="A metrics page is metrics"):
-        ExporterPage(address, names=NAMES)
+        ExporterPage(address)
 
 
 def test_a_login_in_the_address_is_refused_without_printing_it() -> None:
     with pytest.raises(UsageError) as caught:
-        ExporterPage("http://user:geheim@h/metrics", names=NAMES)
+        ExporterPage("http://user:geheim@h/metrics")
     assert "geheim" not in str(caught.value)
 
 
