@@ -111,7 +111,6 @@ if TYPE_CHECKING:
     from reconciler.traffic.seconds.folder import SERIES as SERIES_PART
     from reconciler.traffic.seconds.folder import TOTALS as TOTALS_PART
     from reconciler.traffic.seconds.folder import FileSummary, Segment, SegmentFolder, SourceFile, minutes_in, ranges_of
-    from reconciler.traffic.seconds.stored_rows import save_client_totals
     from reconciler.traffic.session import spark_with_progress
     from reconciler.traffic.shuffle.block import pack_rows
     from reconciler.traffic.shuffle.on_spark import SparkRows, least_tasks, run_on_workers, split_work

@@ -256,9 +256,6 @@ class DatasetLogs(Datasets):
         del spark
         return frozenset()
 
-    def require_identity(self) -> None:
-        """Each request has one."""
-
     def rows_on(self, spark: SparkSession, reading: Reading) -> SparkRows[pa.RecordBatch]:
         """Implement ``Traffic.rows_on``."""
         from reconciler.traffic.sources.on_spark import log_rows, mark_repeats

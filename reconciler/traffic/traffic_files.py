@@ -66,7 +66,7 @@ class Traffic:
     needs_little_jvm: ClassVar[bool] = False
     """Whether Java does not look at single rows, or at few."""
     own_columns: ClassVar[tuple[str, ...]] = ()
-    """What its rows have beside the canonical schema, where they are judged."""
+    """What rows of request logs have beside the canonical schema, where they are judged."""
 
     logs: tuple[BrokerFiles, ...] = ()
     parquet: tuple[str, ...] = ()
@@ -144,10 +144,6 @@ class Traffic:
         texts = [(file, Path(file).stat().st_size) for file in self.files if not file.endswith(".parquet")]
         read = rows * BYTES_A_ROW + sum(size * (_PACKED if file.endswith(_COMPRESSED) else 1) for file, size in texts)
         return read, SMALL_BYTES
-
-    def require_identity(self) -> None:
-        """Raise ``UsageError`` where single requests have no identity."""
-        raise UsageError("--requests needs request logs: only they identify single requests")
 
     def require_rows(self) -> None:
         """Raise ``UsageError`` where there are no rows to read."""
@@ -312,8 +308,8 @@ def open_traffic(
     check_zone(reading.log_timezone)
     if traffic.datasets:
         traffic = traffic.listed(session)
-    if requests:
-        traffic.require_identity()
+    if requests and not traffic.own_columns:
+        raise UsageError("--requests needs request logs: only they identify single requests")
     with timed_event(_log, "first rows read", source=traffic.source.value):
         traffic.look(reading.log_timezone)
     also = (*(IDENTITY_COLUMNS if requests else ()), *traffic.own_columns)
@@ -347,9 +343,6 @@ class RequestLogs(Traffic):
     def of(cls, arguments: Sequence[str]) -> Traffic:
         """Implement ``Traffic.of``."""
         return cls(logs=find_logs(arguments))
-
-    def require_identity(self) -> None:
-        """Each request has one."""
 
     def look(self, log_timezone: str) -> None:
         """Implement ``Traffic.look``."""

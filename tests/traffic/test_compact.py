@@ -10,7 +10,7 @@ import pytest
 from reconciler.errors import TrafficError
 from reconciler.features.compacting.segments import Compaction, SourceFile
 from reconciler.traffic import Kind, Reading, SegmentFolder, find_traffic
-from reconciler.traffic.seconds.stored_rows import open_folder, save_client_totals
+from reconciler.traffic.seconds.stored_rows import open_folder
 from tests.support.all_kinds import rows, write
 from tests.support.placed_totals import no_spark
 
@@ -33,20 +33,6 @@ def folder(tmp_path: Path) -> SegmentFolder:
 def test_connections_have_an_address_and_no_names_in_each_segment(folder: SegmentFolder) -> None:
     connections = [one for one in open_folder(folder, no_spark).series if one.kind is Kind.CONNECTION]
     assert [(one.user, one.client_id, one.ip) for one in connections] == [(None, None, ip) for ip in ADDRESSES]
-
-
-def test_clients_that_are_kept_added_up_are_those_of_the_segments(folder: SegmentFolder, tmp_path: Path) -> None:
-    (kept,) = (tmp_path / "now" / "clients").iterdir()
-    found = open_folder(folder, no_spark).series
-
-    kept.write_bytes(b"not Parquet at all")
-    assert open_folder(folder, no_spark).series == found
-    kept.unlink()
-    assert open_folder(folder, no_spark).series == found
-    (kept.parent / "of-other-segments.parquet").write_bytes(b"")
-    save_client_totals(folder)
-    assert list(kept.parent.iterdir()) == [kept]
-    assert open_folder(folder, no_spark).series == found
 
 
 def test_totals_of_a_later_format_or_of_no_document_are_refused(folder: SegmentFolder, tmp_path: Path) -> None:

@@ -95,7 +95,7 @@ def changed(document: dict[str, Any]) -> list[dict[str, Any]]:
 def test_a_second_run_changes_nothing_and_others_add_days(work: Path, warm_command: Command) -> None:
     days_of_parquet(work / "traffic", 2)
     first = compact(warm_command, work, "--traffic", "traffic", "--folder", lake(work))
-    assert (first["days"], first["requests"], first.get("left_out")) == (["2026-11-20", "2026-11-21"], 380, None)
+    assert (first["days"], first["requests"]) == (["2026-11-20", "2026-11-21"], 380)
     before = rows_of(work / "lake")
     again = compact(warm_command, work, "--traffic", "traffic", "--folder", lake(work))
     assert (again["days"], rows_of(work / "lake")) == (first["days"], before)
@@ -115,15 +115,13 @@ def test_a_day_of_which_the_traffic_has_less_stays_until_it_is_replaced(work: Pa
     compact(warm_command, work, "--traffic", "traffic", "--folder", lake(work))
     before = rows_of(work / "lake")
     (work / "traffic" / "dt=2026-11-20" / "late.parquet").unlink()
-    left_out = compact(warm_command, work, "--traffic", "traffic", "--folder", lake(work))
-    smaller = {"date": "2026-11-20", "broker": 1, "kind": "produce", "before": 300, "now": 150}
-    assert (left_out["days"], left_out["left_out"]) == (["2026-11-21"], [smaller])
+    done = warm_command("compact", "--traffic", "traffic", "--folder", lake(work), "--master", "local[2]", cwd=work)
+    assert (done.code, done.out) == (1, "")
+    assert "2026-11-20 has 300 requests of kind produce for broker 1 already, and this traffic has 150." in done.err
     assert rows_of(work / "lake") == before
-    text = warm_command("compact", "--traffic", "traffic", "--folder", lake(work), "--master", "local[2]", cwd=work).out
-    assert "Left out 2026-11-20: there are 300 requests of kind produce for broker 1 already, and this traffic has 150." in text
 
     replaced = compact(warm_command, work, "--traffic", "traffic", "--folder", lake(work), "--replace")
-    assert (replaced["days"], replaced.get("left_out")) == (["2026-11-20", "2026-11-21"], None)
+    assert replaced["days"] == ["2026-11-20", "2026-11-21"]
     compact(warm_command, work, "--traffic", "traffic", "--folder", lake(work, "at-once"))
     assert rows_of(work / "lake") == rows_of(work / "at-once") != before
 
@@ -132,8 +130,8 @@ def test_another_broker_does_not_make_up_for_one_that_is_missing(work: Path, war
     (work / "1-request.log").write_bytes(log_of("2026-11-20 08:00:00,000"))
     (work / "2-request.log").write_bytes(log_of("2026-11-20 08:00:00,000", "2026-11-20 09:00:00,000", port=53413))
     compact(warm_command, work, "--traffic", "1=1-request.log", "--folder", lake(work))
-    other = compact(warm_command, work, "--traffic", "2=2-request.log", "--folder", lake(work))
-    assert (other["days"], [(day["broker"], day["now"]) for day in other["left_out"]]) == ([], [(1, 0)])
+    other = ("--traffic", "2=2-request.log", "--folder", lake(work), "--master", "local[2]")
+    assert "for broker 1 already, and this traffic has 0." in warm_command("compact", *other, cwd=work).err
     both = ("--traffic", "1=1-request.log", "--traffic", "2=2-request.log")
     assert compact(warm_command, work, *both, "--folder", lake(work))["days"] == ["2026-11-20"]
 

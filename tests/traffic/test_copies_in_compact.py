@@ -99,21 +99,17 @@ def fresh(folder: Path) -> SegmentFolder:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("form", ["logs", "parquet", "csv"])
+@pytest.mark.parametrize("form", ["logs", "parquet"])
 def test_this_process_and_spark_write_the_same_bytes(tmp_path: Path, form: str, warm_command: Command) -> None:
     from tests.support import all_kinds
-    from tests.traffic.test_without_spark import mapped_csv
 
     logs = tmp_path / "logs"
     logs.mkdir()
     options: tuple[str, ...] = ("--max-unreadable", "2%")
     if form == "logs":
         (logs / "kafka-request.log").write_bytes(b"".join(LINES))
-    elif form == "parquet":
-        all_kinds.write(logs / "all.parquet", all_kinds.rows())
     else:
-        mapped_csv(logs)
-        options = (*options, "--mapping", "logs/map.yaml")
+        all_kinds.write(logs / "all.parquet", all_kinds.rows())
     for out, where in (("here", ()), ("spark", ("--master", "local[2]"))):
         traffic = "7=logs" if form == "logs" else "logs"
         done = warm_command("compact", "--traffic", traffic, "--folder", out, *options, *where, cwd=tmp_path)
@@ -131,7 +127,7 @@ def content(root: Path) -> dict[str, object]:
         if path.suffix == ".json":
             document = json.loads(path.read_text())
             found[name] = document | {"folder": document["folder"][:24]}
-        elif not name.startswith("clients"):
+        else:
             folder = path.relative_to(root).parts[1]
             found[name.replace(folder, folder[:24])] = path.read_bytes()
     return found

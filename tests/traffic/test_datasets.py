@@ -90,16 +90,6 @@ def test_since_and_until_give_the_report_of_the_rows_between(work: Path, warm_co
 
 
 @pytest.mark.spark
-def test_a_table_gives_the_report_of_its_file(work: Path, warm_command: Command, spark: SparkSession) -> None:
-    path = write_traffic(work / "all.parquet", FLOWS)
-    spark.read.parquet(str(path)).write.saveAsTable("recorded_traffic")
-    try:
-        assert report_of(warm_command, work, "table:recorded_traffic") == report_of(warm_command, work, "all.parquet")
-    finally:
-        spark.sql("DROP TABLE recorded_traffic")
-
-
-@pytest.mark.spark
 def test_request_logs_at_an_address_give_the_report_of_the_files(work: Path, warm_command: Command) -> None:
     lines = gzip.decompress(LOG.read_bytes()).splitlines(keepends=True)
     half = len(lines) // 2

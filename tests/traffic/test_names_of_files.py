@@ -40,7 +40,7 @@ def run(command: Command, work: Path, *arguments: str) -> dict[str, Any]:
     return document
 
 
-@pytest.mark.parametrize(("kind", "address"), [("parquet", True), ("logs", True), ("parquet", False)])
+@pytest.mark.parametrize(("kind", "address"), [("parquet", True), ("logs", True)])
 def test_files_are_read_once_whatever_their_names_are(work: Path, warm_command: Command, kind: str, address: bool) -> None:
     write_traffic(work, kind)
     traffic = f"file://{work}/{NAME}" if address else NAME

@@ -145,11 +145,6 @@ def test_sparks_own_reader_stays_where_it_reads_less_or_has_to(tmp_path: Path, s
     contents = contents_frame(spark, [lake.as_uri()])
     assert contents is not None
     assert largest_file(contents) == max(file.stat().st_size for file in lake.rglob("*.parquet"))
-    spark.conf.set("spark.sql.files.ignoreCorruptFiles", "true")
-    try:
-        assert contents_frame(spark, [lake.as_uri()]) is None
-    finally:
-        spark.conf.unset("spark.sql.files.ignoreCorruptFiles")
 
     def has_bytes(folder: Path, between: Between | None) -> list[bool]:
         rows = frame_rows(spark, [Dataset(name=folder.as_uri())], between)

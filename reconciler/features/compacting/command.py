@@ -23,8 +23,7 @@ from reconciler.cli.traffic_options import (
 )
 
 if TYPE_CHECKING:
-    from reconciler.features.compacting.compact import CompactResult, SmallerDay
-    from reconciler.model import Message
+    from reconciler.features.compacting.compact import CompactResult
     from reconciler.render import Line
 
 
@@ -103,21 +102,4 @@ def _lines(result: CompactResult, folder: str) -> tuple[Line, ...]:
     if result.empty:
         verb = "has" if len(result.empty) == 1 else "have"
         lines.append(line(f"{count_of(len(result.empty), 'file')} {verb} no whole line yet."))
-    lines += [*removed, *(line(_left_out(day)) for day in result.left_out)]
-    return tuple(lines)
-
-
-def _left_out(day: SmallerDay) -> Message:
-    from reconciler.model import compose, flag_part
-    from reconciler.text import count_of
-
-    return compose(
-        "Left out {date}: there are {before} of kind {kind} for broker {broker} already, and this traffic has {now}. Give all "
-        "traffic of the day, or replace it with {option}.",
-        date=day.date.isoformat(),
-        before=count_of(day.before, "request"),
-        kind=day.kind,
-        broker=day.broker,
-        now=f"{day.now:,}",
-        option=flag_part("--replace"),
-    )
+    return (*lines, *removed)

@@ -22,22 +22,6 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SmallerDay:
-    """A day that was not written, since the dataset has more requests of this broker than the traffic."""
-
-    date: datetime.date
-    """The day (UTC)."""
-    broker: int
-    """A broker that has fewer requests in the traffic."""
-    kind: str
-    """The kind of these requests, such as produce."""
-    before: int
-    """The charged requests of this broker and kind that are there."""
-    now: int
-    """Those that the traffic has."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class CompactResult:
     """Files by name: those that were compacted, those whose totals were there already, and those without a whole line yet."""
 
@@ -55,8 +39,6 @@ class CompactResult:
     """In the folder, of this and earlier runs."""
     days: tuple[datetime.date, ...] | None = None
     """Of a dataset, which were written."""
-    left_out: tuple[SmallerDay, ...] = ()
-    """Days of a dataset that were not written."""
     samples: int | None = None
     """Of a metrics server, which were read now."""
     removed: int | None = None
@@ -249,10 +231,5 @@ COMPACT: Final = Document(
     cls=CompactResult,
     name="compact",
     title="kafka-quotas compact",
-    codec=VALUES.extended(
-        {
-            CompactResult: row("compacted known empty requests copies segments? samples? removed? days? left_out?"),
-            SmallerDay: row("date broker kind before now"),
-        }
-    ),
+    codec=VALUES.extended({CompactResult: row("compacted known empty requests copies segments? samples? removed? days?")}),
 )

@@ -16,9 +16,10 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import functions as F
 
 from reconciler.errors import TrafficError, UsageError
-from reconciler.features.compacting.compact import CompactResult, SmallerDay
+from reconciler.features.compacting.compact import CompactResult
 from reconciler.logs import log_event
 from reconciler.model import GAUGE, escaped
+from reconciler.text import count_of
 from reconciler.traffic import (
     CHARGED,
     CLIENT_FOLDS,
@@ -98,9 +99,8 @@ def write_days(spark: SparkSession, traffic: Traffic, out: Dataset, options: Com
         if earlier is not None:
             before, clusters = _charged(earlier), clusters | _clusters_of(earlier)
         require_one(dict.fromkeys(clusters, "of this traffic, or of these days so far"))
-        smaller = () if options.replace else tuple(_smaller(before, now))
-        left_out = {day.date for day in smaller}
-        now = {key: lines for key, lines in now.items() if key[0] not in left_out}
+        if not options.replace:
+            _require_whole_days(before, now)
         days = tuple(sorted({day for day, _, _ in now}))
         if days:
             chosen = totals.where(F.col(DATE).isin(*days)).withColumnRenamed("lines", REQUESTS)
@@ -111,9 +111,7 @@ def write_days(spark: SparkSession, traffic: Traffic, out: Dataset, options: Com
         if totals is not None:
             totals.unpersist()
         rows.close()
-    return CompactResult(
-        compacted=traffic.files, requests=sum(now.values()), copies=statuses.get(DUPLICATE, 0), days=days, left_out=smaller
-    )
+    return CompactResult(compacted=traffic.files, requests=sum(now.values()), copies=statuses.get(DUPLICATE, 0), days=days)
 
 
 def _between(options: CompactArguments) -> Between | None:
@@ -164,13 +162,15 @@ def _charged(earlier: DataFrame) -> _Counts:
     return {(row[DATE], row["broker"], row["kind"]): row[REQUESTS] for row in counted.collect()}
 
 
-def _smaller(before: _Counts, now: _Counts) -> Iterator[SmallerDay]:
-    days: set[datetime.date] = set()
+def _require_whole_days(before: _Counts, now: _Counts) -> None:
+    """Raise ``TrafficError`` for a day of which the dataset has more requests of a broker and kind than the traffic."""
     for (day, broker, kind), requests in sorted(before.items()):
         left = now.get((day, broker, kind), 0)
-        if left < requests and day not in days:
-            days.add(day)
-            yield SmallerDay(date=day, broker=broker, kind=kind, before=requests, now=left)
+        if left < requests:
+            raise TrafficError(
+                f"{day.isoformat()} has {count_of(requests, 'request')} of kind {kind} for broker {broker} already, and this "
+                f"traffic has {left:,}. Give all traffic of the day, choose other days with --since and --until, or --replace it"
+            )
 
 
 def _name_clusters(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -10,9 +10,8 @@ import shutil
 import urllib.parse
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 import numpy as np
@@ -57,7 +56,6 @@ from reconciler.traffic import (
     read_part,
     require_one,
     require_readable,
-    save_client_totals,
     statuses,
     sum_seconds,
 )
@@ -73,40 +71,48 @@ _BEGINS_LINE: Final = "begins_line"
 """The column that only rows of request logs have, of which there can be copies."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Compaction:
-    """Files and where their totals go. ``max_unreadable``: the largest share of a file that may be unreadable.
+    """One run over files: what it makes is out of the way until it is published, and gone when it fails.
 
     All three ways write a segment for each file. They raise ``TrafficError`` when more of a file cannot be read or files
     are of several clusters, ``FileAccessError`` when the folder cannot be written. What was whole before stays whole then.
     """
 
-    files: Mapping[Path, SourceFile]
-    folder: SegmentFolder
-    max_unreadable: float = 1.0
-    of_logs: bool = True
-    """Whether the files are request logs."""
+    def __init__(
+        self, *, files: Mapping[Path, SourceFile], folder: SegmentFolder, max_unreadable: float = 1.0, of_logs: bool = True
+    ) -> None:
+        """``max_unreadable``: the largest share of a file that may be unreadable. ``of_logs``: the files are request logs."""
+        self._files, self._folder, self._max_unreadable, self._of_logs = files, folder, max_unreadable, of_logs
+        self._id = uuid.uuid4().hex[:12]
+        self._paths = list(files)
+
+    def __enter__(self) -> None:
+        self._made = self._folder.fresh(self._id)
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
+        if kind is None:
+            self._folder.sweep()
+            return
+        shutil.rmtree(self._made, ignore_errors=True)
+        if isinstance(error, KeyboardInterrupt):
+            error.add_note(f"{self._folder.root} has the totals of earlier runs, and the same command begins this one anew")
 
     def in_process(self, batches: Iterable[pa.RecordBatch]) -> tuple[Segment, ...]:
         """Add up rows of small files, with their ``file``. All of them have to fit into memory."""
-        with _Run(self) as run:
-            totals: dict[str, FileTotals] = {}
-            for batch in _without_copies(batches):
-                self._add_by_file(totals, batch)
-            done = {run.index[_path_of(file)]: of_file.write(run.target(_path_of(file))) for file, of_file in totals.items()}
-            return run.publish(done)
+        with self:
+            totals = _by_file(_without_copies(batches))
+            return self._publish(
+                {_path_of(file): of_file.write(self._target(_path_of(file))) for file, of_file in totals.items()}
+            )
 
     def on_spark(self, rows: SparkRows[pa.RecordBatch]) -> tuple[Segment, ...]:
         """Add up rows with their ``file``, copies marked: workers add up what they keep, then by file. ``rows`` stays open."""
-        with _Run(self) as run:
-            saved_in = run.made / "parts"
+        with self:
+            saved_in = self._made / "parts"
 
             def save(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-                totals: dict[str, FileTotals] = {}
-                for batch in batches:
-                    self._add_by_file(totals, batch)
                 saved = []
-                for file, of_file in totals.items():
+                for file, of_file in _by_file(batches).items():
                     folder = saved_in / uuid.uuid4().hex
                     saved.append({"file": file, "folder": str(folder), "summary": of_file.save(folder)})
                 yield pa.RecordBatch.from_pylist(saved, schema=_SAVED)
@@ -115,81 +121,57 @@ class Compaction:
             for row in rows.share_results(save, _SAVED).to_pylist():
                 parts.setdefault(_path_of(row["file"]), []).append((row["folder"], row["summary"]))
 
-            def merge(numbers: Sequence[int]) -> Iterator[pa.RecordBatch]:
-                for number in numbers:
-                    of_file = FileTotals()
-                    for folder, summary in parts[run.paths[number]]:
-                        of_file.add_saved(Path(folder), summary)
-                    yield _summary_row(number, of_file.write(run.target(run.paths[number])))
+            def merge(path: Path) -> FileTotals:
+                of_file = FileTotals()
+                for folder, summary in parts[path]:
+                    of_file.add_saved(Path(folder), summary)
+                return of_file
 
-            return run.publish(run.on_workers(rows.spark, merge, [path for path in run.paths if path in parts]))
+            return self._publish(self._on_workers(rows.spark, merge, [path for path in self._paths if path in parts]))
 
     def of_normal_form(self, spark: SparkSession) -> tuple[Segment, ...]:
         """Add up files in the normal form, whose columns have been looked at before: one worker reads each, once."""
-        with _Run(self) as run:
-            parts = {path: parts_of([str(source.path)]) for path, source in self.files.items()}
+        with self:
+            parts = {path: parts_of([str(path)]) for path in self._paths}
 
-            def add_up(numbers: Sequence[int]) -> Iterator[pa.RecordBatch]:
-                for number in numbers:
-                    of_file = FileTotals()
-                    for part in parts[run.paths[number]]:
-                        for batch in read_part(part, COUNTED):
-                            of_file.add_rows(charge_second_sums(batch))
-                    yield _summary_row(number, of_file.write(run.target(run.paths[number])))
+            def add_up(path: Path) -> FileTotals:
+                of_file = FileTotals()
+                for part in parts[path]:
+                    for batch in read_part(part, COUNTED):
+                        of_file.add_rows(charge_second_sums(batch))
+                return of_file
 
-            return run.publish(run.on_workers(spark, add_up, run.paths))
+            return self._publish(self._on_workers(spark, add_up, self._paths))
 
-    def _add_by_file(self, totals: dict[str, FileTotals], batch: pa.RecordBatch) -> None:
-        for file in batch.column("file").unique().to_pylist():
-            rows = batch.filter(pc.equal(batch.column("file"), file))
-            totals.setdefault(file, FileTotals()).add_rows(rows)
-
-
-class _Run:
-    """One run over a folder: what it makes is out of the way until it is published, and gone when it fails."""
-
-    def __init__(self, compaction: Compaction) -> None:
-        self._of = compaction
-        self._id = uuid.uuid4().hex[:12]
-        self.made = compaction.folder.fresh(self._id)
-        self.paths = list(compaction.files)
-        self.index = {path: number for number, path in enumerate(self.paths)}
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
-        if kind is None:
-            self._of.folder.sweep()
-            return
-        shutil.rmtree(self.made, ignore_errors=True)
-        if isinstance(error, KeyboardInterrupt):
-            error.add_note(f"{self._of.folder.root} has the totals of earlier runs, and the same command begins this one anew")
-
-    def target(self, path: Path) -> Path:
+    def _target(self, path: Path) -> Path:
         """Return the folder in which the segment of a file is made."""
-        return self.made / f"done-{self._of.files[path].id}"
+        return self._made / f"done-{self._files[path].id}"
 
-    def on_workers(
-        self, spark: SparkSession, work: Callable[[Sequence[int]], Iterator[pa.RecordBatch]], paths: Sequence[Path]
-    ) -> dict[int, FileSummary]:
-        """Run ``work`` with the numbers of these files, many small ones in one task, and return their summaries by number."""
+    def _on_workers(
+        self, spark: SparkSession, work: Callable[[Path], FileTotals], paths: Sequence[Path]
+    ) -> dict[Path, FileSummary]:
+        """Add up each of these files, many small ones in one task, and write it. Return their summaries."""
         from reconciler.traffic import least_tasks, run_on_workers, split_work
 
-        sizes = [self._of.files[path].size for path in paths]
-        least = least_tasks(spark)
-        shares = split_work([self.index[path] for path in paths], sizes, max(least, sum(sizes) // _BYTES_A_TASK))
-        rows = collect_table(run_on_workers(spark, shares, work, _SUMMARIES)).to_pylist()
-        return {row["file"]: msgspec.json.decode(row["summary"], type=FileSummary) for row in rows}
+        def write(share: Sequence[Path]) -> Iterator[pa.RecordBatch]:
+            for path in share:
+                summary = msgspec.json.encode(work(path).write(self._target(path))).decode()
+                yield pa.RecordBatch.from_pylist([{"file": str(path), "summary": summary}], schema=_SUMMARIES)
 
-    def publish(self, summaries: Mapping[int, FileSummary]) -> tuple[Segment, ...]:
+        sizes = [self._files[path].size for path in paths]
+        least = least_tasks(spark)
+        shares = split_work(paths, sizes, max(least, sum(sizes) // _BYTES_A_TASK))
+        rows = collect_table(run_on_workers(spark, shares, write, _SUMMARIES)).to_pylist()
+        return {Path(row["file"]): msgspec.json.decode(row["summary"], type=FileSummary) for row in rows}
+
+    def _publish(self, summaries: Mapping[Path, FileSummary]) -> tuple[Segment, ...]:
         """A segment for each file, after all of them were checked; a file without rows has none."""
-        files, folder = self._of.files, self._of.folder
-        known = {path: summaries.get(number) or FileTotals().write(self.target(path)) for path, number in self.index.items()}
+        files, folder = self._files, self._folder
+        known = {path: summaries.get(path) or FileTotals().write(self._target(path)) for path in self._paths}
         self._require_one_cluster(known)
         for path, summary in known.items():
             statuses = summary.statuses
-            require_readable(statuses.get(UNREADABLE, 0), sum(statuses.values()), self._of.max_unreadable, files=[str(path)])
+            require_readable(statuses.get(UNREADABLE, 0), sum(statuses.values()), self._max_unreadable, files=[str(path)])
             _require_no_metrics(statuses, path)
         segments = []
         for path, summary in known.items():
@@ -200,10 +182,10 @@ class _Run:
                 size=source.size,
                 folder=f"{source.id}-{self._id}",
                 summary=summary,
-                of_logs=self._of.of_logs,
+                of_logs=self._of_logs,
                 copies_of=tuple(sorted({files[_path_of(file)].id for file in summary.copies_of} - {source.id})),
             )
-            folder.publish(segment, self.target(path))
+            folder.publish(segment, self._target(path))
             log_event(
                 _log,
                 "totals written",
@@ -214,7 +196,6 @@ class _Run:
                 copies=summary.copies,
             )
             segments.append(segment)
-        save_client_totals(folder)
         return tuple(segments)
 
     def _require_one_cluster(self, summaries: Mapping[Path, FileSummary]) -> None:
@@ -222,15 +203,24 @@ class _Run:
         named: dict[str, str] = {}
         for path, summary in summaries.items():
             named |= dict.fromkeys(summary.clusters, str(path))
-        again = {source.id for source in self._of.files.values()}
-        for segment in self._of.folder.segments():
+        again = {source.id for source in self._files.values()}
+        for segment in self._folder.segments():
             if segment.id not in again:
                 named |= dict.fromkeys(segment.summary.clusters, f"{segment.source}, compacted earlier")
         require_one(named)
 
 
+def _by_file(batches: Iterable[pa.RecordBatch]) -> dict[str, FileTotals]:
+    """Add up rows with their ``file``, by its address."""
+    totals: dict[str, FileTotals] = {}
+    for batch in batches:
+        for file in batch.column("file").unique().to_pylist():
+            totals.setdefault(file, FileTotals()).add_rows(batch.filter(pc.equal(batch.column("file"), file)))
+    return totals
+
+
 _SAVED: Final = pa.schema([("file", pa.string()), ("folder", pa.string()), ("summary", pa.string())])
-_SUMMARIES: Final = pa.schema([("file", pa.int32()), ("summary", pa.string())])
+_SUMMARIES: Final = pa.schema([("file", pa.string()), ("summary", pa.string())])
 
 
 def _without_copies(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -248,10 +238,6 @@ def _require_no_metrics(statuses: Mapping[str, int], path: Path) -> None:
             f"recorded traffic {path}: {gauges} rows are rates, of which no totals of seconds can be made. Keep the file, and "
             "give it to backtest as it is"
         )
-
-
-def _summary_row(number: int, summary: FileSummary) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pylist([{"file": number, "summary": msgspec.json.encode(summary).decode()}], schema=_SUMMARIES)
 
 
 def _path_of(uri: str) -> Path:

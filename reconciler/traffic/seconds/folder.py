@@ -1,7 +1,6 @@
 """The folder that ``compact`` fills: one segment for each file of recorded traffic, whole or not there at all.
 
     DIR/segments/ID.json     written last, and atomically: what the segment is of, and the folder of its files
-    DIR/clients/DIGEST.parquet  the clients of all segments, added up: only to save time, made anew when the segments are others
     DIR/data/ID-RUN/         its Parquet files; a folder that no document names is left over from a run that was cut short
 
 A file is known by how it begins, not by its name: the same log under another name, or compressed, or longer than before, takes
@@ -112,7 +111,6 @@ SERIES: Final = "series"
 """The parts of a segment, as its folders are called."""
 _SEGMENTS: Final = "segments"
 _DATA: Final = "data"
-_CLIENTS: Final = "clients"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,11 +175,6 @@ class SegmentFolder:
         """The Parquet files of a part of these segments, from the root: Spark's working directory is another."""
         paths = (path for segment in segments for path in sorted(self.data(segment, part).glob("*.parquet")))
         return [str(path.absolute()) for path in paths]
-
-    def clients(self, segments: Sequence[Segment]) -> Path:
-        """Return the file with the added up clients of exactly these segments. It need not be there."""
-        names = "\n".join(sorted(segment.folder for segment in segments))
-        return self.root / _CLIENTS / f"{hashlib.sha256(names.encode()).hexdigest()[:32]}.parquet"
 
     def fresh(self, run: str) -> Path:
         """An empty folder that only this run knows, on the same disk."""

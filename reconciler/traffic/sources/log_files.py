@@ -41,20 +41,20 @@ class BrokerFiles:
     files: tuple[str, ...]
 
 
-def find_logs(arguments: Sequence[str], *, named: bool = True) -> tuple[BrokerFiles, ...]:
+def find_logs(arguments: Sequence[str]) -> tuple[BrokerFiles, ...]:
     """The files of ``[ID=]PATH`` arguments by broker, sorted by broker id.
 
     A folder means the files below it whose name contains ``.log`` and ``request``, or, when there are none, just ``.log``
     (rotated and gzipped ones too; hidden ones and a broker's data segments not). The broker is ID when given, else the number
     in the nearest file or folder name such as ``node-3`` or ``broker-3`` at or below PATH (for a file also the folder it is
-    in), else the next free number from 0, one for each argument. Without ``named``, ``request`` in a name means nothing.
+    in), else the next free number from 0, one for each argument.
 
     Raises ``TrafficError`` when a path has no log, ``UsageError`` when there are no arguments or a file is given for two brokers.
     """
     if not arguments:
         raise UsageError("no recorded traffic: name request logs with --traffic [BROKER=]PATH")
     split = [split_argument(argument) for argument in arguments]
-    return number_brokers([(broker, str(path.resolve()), list(map(str, _files_of(path, named=named)))) for broker, path in split])
+    return number_brokers([(broker, str(path.resolve()), list(map(str, _files_of(path)))) for broker, path in split])
 
 
 def number_brokers(arguments: Sequence[tuple[int | None, str, Sequence[str]]]) -> tuple[BrokerFiles, ...]:
@@ -101,26 +101,24 @@ def split_argument(argument: str) -> tuple[int | None, Path]:
     return None, Path(argument)
 
 
-def _files_of(path: Path, *, named: bool) -> list[Path]:
+def _files_of(path: Path) -> list[Path]:
     try:
         if path.is_file():
             files = [path]
         elif path.is_dir():
             shown = (file for file in path.rglob("*") if not any(part.startswith(".") for part in file.relative_to(path).parts))
             logs = sorted(file for file in shown if ".log" in file.name and file.is_file())
-            of_requests = [file for file in logs if named and "request" in file.name]
+            of_requests = [file for file in logs if "request" in file.name]
             files = of_requests or [file for file in logs if is_request_log(file.name)]
         else:
             raise TrafficError(f"recorded traffic {path}: no such file or folder")
         for file in files:
             with file.open("rb") as stream:
-                zipped = stream.read(2) == _GZIP_MAGIC
-            if zipped and file.suffix != ".gz":
-                wrong = "is compressed with gzip but its name does not end in .gz"
-                raise TrafficError(f"recorded traffic {file} {wrong}: rename it, Spark goes by the name")
-            if not zipped and file.suffix == ".gz" and file.stat().st_size:
-                wrong = "is named .gz but is not compressed with gzip"
-                raise TrafficError(f"recorded traffic {file} {wrong}: rename it, Spark goes by the name")
+                # Its lines would be passed over as those of other loggers.
+                if stream.read(2) == _GZIP_MAGIC and file.suffix != ".gz":
+                    raise TrafficError(
+                        f"recorded traffic {file} is compressed with gzip: rename it, so that its name ends in .gz"
+                    )
     except OSError as error:
         raise TrafficError(f"recorded traffic {path} cannot be read: {error.strerror or error}") from error
     if not files:

@@ -78,12 +78,6 @@ _DAYS: Final = frozenset({"dt", "ds", "date", "day"})
 LARGEST_FILE: Final = 128 * 1024 * 1024
 """Bytes. Spark puts as many into one task, too, and a worker gets all files of a task at once."""
 _NEEDED: Final = ("path", "content")
-_ONLY_SPARK: Final = {
-    "parquet.crypto.factory.class": None,
-    "spark.hadoop.parquet.crypto.factory.class": None,
-    "spark.sql.files.ignoreCorruptFiles": "true",
-}
-"""Settings, and the value (``None``: any), with which only Spark's own reader reads the files."""
 Found = TypeVar("Found")
 
 
@@ -366,11 +360,9 @@ def contents_frame(spark: SparkSession, addresses: Sequence[str]) -> DataFrame |
     """A row for each Parquet file, with the columns of its folders. Spark reads its bytes, and workers decode them.
 
     Spark's own reader makes rows of the columns of a file, and columns of these rows for a worker. The bytes cost a quarter of
-    that processor time. Spark's reader stays for three cases: files that are too large to be in memory whole, a stretch of time
-    that days in folder names do not cut out, and settings that only it knows. ``None``: Spark's own reader has to read them.
+    that processor time. Spark's reader stays for files that are too large to be in memory whole, and a stretch of time that
+    days in folder names do not cut out. ``None``: Spark's own reader has to read them.
     """
-    if any(_is_set(spark, name, value) for name, value in _ONLY_SPARK.items()):
-        return None
     frame = spark.read.format("binaryFile").option("pathGlobFilter", "*.parquet").load(list(addresses))
     # A folder such as broker=1 is a column of the traffic that its files lack.
     return frame if set(frame.columns).isdisjoint(name for name, _ in COLUMNS) else None
@@ -389,14 +381,6 @@ def contents_rows(frame: DataFrame, between: Between | None = None, together: To
     """
     scan = scan_frame(frame, lambda _: _NEEDED, functools.partial(_decode_files, between=between))
     return SparkRows(frame.sparkSession, scan, together)
-
-
-def _is_set(spark: SparkSession, name: str, value: str | None) -> bool:
-    try:
-        given = spark.conf.get(name, None)
-    except PySparkException:  # a setting that is not known
-        return False
-    return given is not None and (value is None or given.lower() == value)
 
 
 def _decode_files(batch: pa.RecordBatch, columns: Sequence[str], between: Between | None) -> Iterator[pa.RecordBatch]:
