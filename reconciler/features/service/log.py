@@ -24,7 +24,7 @@ class Log:
 
     def __init__(self, stream: TextIO, *, as_json: bool, least: int = logging.NOTSET) -> None:
         """``least``: lines of a lower level are left out."""
-        self._handler = _Handler(stream)
+        self._handler = _LineHandler(stream)
         self._handler.setFormatter(JsonFormatter() if as_json else _TextFormatter())
         self._handler.addFilter(lambda record: record.name == _LOGGER or record.levelno >= logging.WARNING)
         self._logger = logging.Logger(_LOGGER, least)  # noqa: LOG001 - a log is of one service, not of the process
@@ -55,7 +55,7 @@ class Log:
             root.removeHandler(self._handler)
 
 
-class _Handler(logging.StreamHandler[TextIO]):
+class _LineHandler(logging.StreamHandler[TextIO]):
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - the library's name
         """Leave the line out."""
 

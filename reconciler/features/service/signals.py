@@ -8,7 +8,8 @@ import signal
 from types import FrameType, TracebackType
 from typing import Any, Final, Self
 
-_HANDLED: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+_REREAD: Final = getattr(signal, "SIGHUP", None)  # not on Windows
+_HANDLED: Final = (signal.SIGTERM, signal.SIGINT, *((_REREAD,) if _REREAD is not None else ()))
 
 
 class SignalRequests:
@@ -59,7 +60,7 @@ class SignalRequests:
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         del frame
-        if number == signal.SIGHUP:
+        if number == _REREAD:
             self._reread = True
         elif self.stopped_by is None:
             self.stopped_by = number
