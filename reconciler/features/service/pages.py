@@ -41,7 +41,7 @@ def served(host: str, port: int, registry: CollectorRegistry, health: Mapping[st
 
     Raises ``EndpointError`` when that is not possible.
     """
-    handler = type("_Pages", (_Handler,), {"registry": registry, "health": health})
+    handler = type("_Pages", (_PageHandler,), {"registry": registry, "health": health})
     try:
         server = _Server(host, port, handler)
     except (OSError, OverflowError) as error:
@@ -66,7 +66,7 @@ class _Server(socketserver.ThreadingTCPServer):
     daemon_threads = True
     request_queue_size = 256
 
-    def __init__(self, host: str, port: int, handler: type[_Handler]) -> None:
+    def __init__(self, host: str, port: int, handler: type[_PageHandler]) -> None:
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
         super().__init__((host, port), handler)
 
@@ -74,7 +74,7 @@ class _Server(socketserver.ThreadingTCPServer):
         """Print nothing: clients go away in the middle, or are too slow or too long."""
 
 
-class _Handler(MetricsHandler):
+class _PageHandler(MetricsHandler):
     health: Mapping[str, HealthPage]
     timeout = _PATIENCE_S
     server_version, sys_version = "kafka-quotas", ""
