@@ -125,32 +125,26 @@ def misplaced_clusters(
 
 
 def _refused(place: str, repository: RepositoryDocument) -> tuple[str, Related] | None:
+    words = "a Cluster manifest must not lie in {place}"
     allowed = repository.cluster_paths
     if allowed is not None:
         if path_matcher(allowed)(place):
             return None
-        words = "a Cluster manifest must not lie in {place}. Move it to one of the clusterPaths ({globs})"
-        return compose(words, place=shown_part(place), globs=_listed(allowed)), Related(
-            span=repository.span, message="where Cluster manifests may lie"
+        message = compose(
+            f"{words}. Move it to one of the clusterPaths ({{globs}})", place=shown_part(place), globs=_listed(allowed)
         )
-    advice = "Move it out of the owners' folders, or write clusterPaths in kafka-quotas.yaml"
+        return message, Related(span=repository.span, message="where Cluster manifests may lie")
     for owner in repository.owners.values():
         if owner.paths is not None and path_matcher(owner.paths)(place):
-            message = compose(
-                "a Cluster manifest must not lie in {place}, which is a path of owner {owner}. {advice}",
-                place=shown_part(place),
-                owner=shown_part(owner.name),
-                advice=advice,
-            )
-            return message, Related(span=owner.span, message=f"the paths of {owner.name}")
-        if owner.paths is None and "/" in place:
-            message = compose(
-                "a Cluster manifest must not lie in {place} while owner {owner} has no paths: any folder "
-                "may be that owner's. Write clusterPaths in kafka-quotas.yaml",
-                place=shown_part(place),
-                owner=shown_part(owner.name),
-            )
-            return message, Related(span=owner.span, message=f"owner {owner.name} without paths")
+            words += ", which is a path of owner {owner}. Move it out of the owners' folders, or write"
+            related = f"the paths of {owner.name}"
+        elif owner.paths is None and "/" in place:
+            words += " while owner {owner} has no paths: any folder may be that owner's. Write"
+            related = f"owner {owner.name} without paths"
+        else:
+            continue
+        message = compose(f"{words} clusterPaths in kafka-quotas.yaml", place=shown_part(place), owner=shown_part(owner.name))
+        return message, Related(span=owner.span, message=related)
     return None
 
 

@@ -16,12 +16,10 @@ from reconciler.model import (
     DesiredQuota,
     EntityType,
     ExpiringQuota,
-    MessagePart,
     Proportional,
     QuotaKey,
     UnitQuota,
     WrittenQuota,
-    WrittenUnit,
     flag_part,
     key_part,
 )
@@ -262,15 +260,12 @@ def parse_moment(written: str) -> datetime.datetime | None:
         return None
 
 
-_UNIT_FIELDS: Final = {
-    "clusterTotal": frozenset({"clusterTotal", "perBroker"}),
-    "proportional": frozenset({"proportional", "to", "topics"}),
-}
-_KNOWN: Final = frozenset().union(*_UNIT_FIELDS.values())
+_UNIT_FIELDS: Final = {"clusterTotal": {"clusterTotal", "perBroker"}, "proportional": {"proportional", "to", "topics"}}
 _UNIT_EXAMPLES: Final = {
     "total": "{clusterTotal: 60MiB}",
     "both": "{clusterTotal: 60MiB, perBroker: 25MiB}",
     "proportional": "{proportional: 60MiB, to: leaders}",
+    "topics": "{proportional: 60MiB, topics: [orders]}",
 }
 _NO_TOTAL: Final = {
     QuotaKey.REQUEST_PERCENTAGE: "a percentage is of one thread of a broker. Write the percentage for each broker",
@@ -278,57 +273,47 @@ _NO_TOTAL: Final = {
 }
 
 
-def _unit_examples() -> dict[str, MessagePart]:
-    return {name: flag_part(example) for name, example in _UNIT_EXAMPLES.items()}
-
-
 def _unit_quota(key: QuotaKey, node: YamlMapping, out: Collector) -> UnitQuota | None:
-    unit = _unit(key, node, out)
-    if unit is None:
-        return None
-    written = ", ".join(f"{name}: {value.text}" for name, value in node.items.items() if isinstance(value, YamlScalar))
-    return UnitQuota(unit=unit, source=out.span(node), text=written)
-
-
-def _unit(key: QuotaKey, node: YamlMapping, out: Collector) -> WrittenUnit | None:
-    name, *others = [name for name in _UNIT_FIELDS if name in node.items] or [""]
-    if others or not node.items.keys() <= _UNIT_FIELDS.get(name, frozenset()):
-        if node.items and node.items.keys() <= _KNOWN:
-            words = "write {total} or {proportional}"
-            if node.items.keys() == {"perBroker"}:
-                words = "write {both}. To limit each broker without a total, write the number alone"
-            out.add("invalid-unit", words, node, key=key.value, **_unit_examples())
-        return None
-    written = node.items.get(name)
-    if not isinstance(written, YamlScalar) or written.data is None:
-        return None
-    return _total(key, node, written, out)
-
-
-def _total(key: QuotaKey, node: YamlMapping, written: YamlScalar, out: Collector) -> ClusterTotal | Proportional | None:
     """A total, in even parts or in proportion to the leaders of all topics (``to: leaders``) or of some (``topics: [...]``)."""
-    listed = node.items.get("topics")
-    names = [item.text for item in listed.items if isinstance(item, YamlScalar)] if isinstance(listed, YamlSequence) else []
-    proportional = "proportional" in node.items
+    fields = node.items.keys()
+    name = next((name for name, allowed in _UNIT_FIELDS.items() if name in fields and fields <= allowed), "")
+    if not name:
+        words = "write {total} or {proportional}"
+        if fields == {"perBroker"}:
+            words = "write {both}. To limit each broker without a total, write the number alone"
+        if fields and fields <= set().union(*_UNIT_FIELDS.values()):
+            _refuse_unit(words, node, key, out)
+        return None
+    total = node.items[name]
+    if not isinstance(total, YamlScalar) or total.data is None:
+        return None
     if key in _NO_TOTAL:
         words = f"{{quota}} takes no {{total}}: {_NO_TOTAL[key]}"
         out.add("unit-not-for-key", words, node, key=key.value, quota=key_part(key.value), total=flag_part("clusterTotal"))
         return None
-    if proportional and (("to" in node.items) == ("topics" in node.items) or ("topics" in node.items and not names)):
-        topics = flag_part("{proportional: 60MiB, topics: [orders]}")
-        out.add("invalid-unit", "write {proportional} or {topics}", node, key=key.value, topics=topics, **_unit_examples())
-        return None
-    value = _quota_value(key, written, out)
-    if value is None:
-        return None
-    if proportional:
-        return Proportional(value=value.value, topics=tuple(dict.fromkeys(names)) or None)
-    return _even_total(key, value, node.items.get("perBroker"), out)
+    unit = _proportional(key, node, total, out) if name == "proportional" else _even_total(key, node, total, out)
+    written = ", ".join(f"{name}: {value.text}" for name, value in node.items.items() if isinstance(value, YamlScalar))
+    return None if unit is None else UnitQuota(unit=unit, source=out.span(node), text=written)
 
 
-def _even_total(key: QuotaKey, total: DesiredQuota, most: YamlNode | None, out: Collector) -> ClusterTotal | None:
-    if most is None:
-        return ClusterTotal(value=total.value)
+def _refuse_unit(words: str, node: YamlMapping, key: QuotaKey, out: Collector) -> None:
+    out.add("invalid-unit", words, node, key=key.value, **{name: flag_part(text) for name, text in _UNIT_EXAMPLES.items()})
+
+
+def _proportional(key: QuotaKey, node: YamlMapping, total: YamlScalar, out: Collector) -> Proportional | None:
+    listed = node.items.get("topics")
+    names = [item.text for item in listed.items if isinstance(item, YamlScalar)] if isinstance(listed, YamlSequence) else []
+    if (listed is None) == ("to" not in node.items) or (listed is not None and not names):
+        _refuse_unit("write {proportional} or {topics}", node, key, out)
+        return None
+    value = _quota_value(key, total, out)
+    return None if value is None else Proportional(value=value.value, topics=tuple(dict.fromkeys(names)) or None)
+
+
+def _even_total(key: QuotaKey, node: YamlMapping, written: YamlScalar, out: Collector) -> ClusterTotal | None:
+    total, most = _quota_value(key, written, out), node.items.get("perBroker")
+    if total is None or most is None:
+        return None if total is None else ClusterTotal(value=total.value)
     each = _quota_value(key, most, out) if isinstance(most, YamlScalar) and most.data is not None else None
     if each is None:
         return None

@@ -26,7 +26,7 @@ from reconciler.model import (
     ValueExpiry,
 )
 from reconciler.resolution.kafka_names import client_of, literal_address
-from reconciler.resolution.precedence import ADDRESS_PRECEDENCE, CLIENT_PRECEDENCE, GroupedBy, NameMatch
+from reconciler.resolution.precedence import CLIENT_PRECEDENCE, GroupedBy
 from reconciler.resolution.reserved_users import GroupedQuotas, GroupLimit, reserved_entity
 from reconciler.resolution.resolver import ADDRESS_KEY, AddressTable, Candidate, QuotaTable, Resolver, unclear_addresses
 from reconciler.resolution.sharing import Tags, known_clients, tags_of, tags_of_address
@@ -274,29 +274,32 @@ class Rung:
 def client_ladder(resolver: Resolver, client: KnownClient, winner: Candidate | None) -> tuple[Rung, ...]:
     """The eight levels, the strongest first."""
     user, client_id = client.user, client.client_id
-    rungs = []
-    for level, candidate in zip(CLIENT_PRECEDENCE, resolver.candidates(user, client_id), strict=True):
-        entity = level.entity_for(user, client_id)
-        reachable = entity is not None and (client_id != "" or level.grouped_by is GroupedBy.USER)
-        rungs.append(_rung(level.number, entity, candidate, winner, reachable=reachable))
-    return tuple(rungs)
+    set_there = zip(CLIENT_PRECEDENCE, resolver.candidates(user, client_id), strict=True)
+    return tuple(
+        _rung(
+            level.number,
+            level.entity_for(user, client_id),
+            candidate,
+            winner,
+            is_met=client_id != "" or level.grouped_by is GroupedBy.USER,
+        )
+        for level, candidate in set_there
+    )
 
 
 def address_ladder(table: AddressTable, address: KnownAddress) -> tuple[Rung, ...]:
     """The two levels of connection limits."""
     by_level = {candidate.level: candidate for candidate in table.resolve(address.ip).candidates}
-    winner = table.winner(address.ip)
-    rungs = []
-    for number, match in enumerate(ADDRESS_PRECEDENCE, start=1):
-        held = by_level.get(number)
-        name = DEFAULT if match is NameMatch.DEFAULT else address.ip
-        entity = held.entity if held else None if name is OTHER else Entity.of({EntityType.IP: name})
-        rungs.append(_rung(number, entity, held, winner, reachable=entity is not None))
-    return tuple(rungs)
+    own = None if address.ip is OTHER else Entity.of({EntityType.IP: address.ip})
+    winner, entities = table.winner(address.ip), (own, Entity.of({EntityType.IP: DEFAULT}))
+    return tuple(
+        _rung(number, held.entity if (held := by_level.get(number)) else entity, held, winner)
+        for number, entity in enumerate(entities, start=1)
+    )
 
 
-def _rung(level: int, entity: Entity | None, held: Candidate | None, winner: Candidate | None, *, reachable: bool) -> Rung:
-    if not reachable:
+def _rung(level: int, entity: Entity | None, held: Candidate | None, winner: Candidate | None, *, is_met: bool = True) -> Rung:
+    if entity is None or not is_met:
         status = RungStatus.NOT_APPLICABLE
     elif held is None:
         status = RungStatus.UNSET

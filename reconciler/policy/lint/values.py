@@ -22,7 +22,7 @@ from reconciler.model import (
     name_part,
 )
 from reconciler.policy.lint.precedence import Subject, lint
-from reconciler.text import amount_part, moment_text
+from reconciler.text import amount_part, duration, moment_text
 
 DEFAULT_IO_THREADS: Final = 8
 DEFAULT_NETWORK_THREADS: Final = 3
@@ -100,16 +100,10 @@ def reduction_throttles(subject: Subject) -> Iterator[Finding]:
                     key=key_part(key),
                     entity=entity,
                     percent=f"{100 * quota.value / old:.3g}",
-                    duration=_duration(seconds),
+                    duration=duration(seconds),
                     flag=flag_part("apply --step-down 2"),
                 )
                 yield lint(REDUCTION_THROTTLES, message, entity=entity, key=key, span=quota.source)
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.3g} h"
 
 
 def expiring_values(subject: Subject) -> Iterator[Finding]:
