@@ -10,7 +10,7 @@ import contextlib
 import datetime
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from reconciler.errors import UsageError
@@ -76,16 +76,6 @@ _MEMBERS: Final = MissingEvidence(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Finding:
-    """The incident, or why there is none to show."""
-
-    answer: IncidentAnswer
-    chosen: Stretch | None = None
-    others: int = 0
-    missing: MissingEvidence | None = None
-
-
 def explain_incident(request: IncidentRequest, *, progress: Progress = NO_PROGRESS) -> IncidentReport:
     """The report, with the missing sources.
 
@@ -119,39 +109,48 @@ def explain_incident(request: IncidentRequest, *, progress: Progress = NO_PROGRE
 
 
 def _report(unknown: IncidentReport, request: IncidentRequest, then: QuotasThen, evidence: SourceEvidence) -> IncidentReport:
-    finding = _finding(request, evidence)
-    answer, chosen = finding.answer, finding.chosen
-    is_recorded = answer is IncidentAnswer.THROTTLED
-    groups, missing = _groups(request, then, evidence, finding)
-    # A clear answer is of the time of the log only.
-    is_clear = answer is IncidentAnswer.CLEAR
-    missing = [*([finding.missing] if finding.missing else []), *missing, *unknown.missing, *_gaps(evidence, groups, finding)]
+    since, until = request.since.timestamp(), request.until.timestamp()
+    computed = [*_computed(evidence, since, until)]
+    recorded = join_stretches(recorded_stretches(evidence.throttles or (), since, until))
+    recorded = recorded or join_stretches(_shown_over(evidence, computed))
+    stretches = recorded or join_stretches(computed)
     read = f"Traffic: {evidence.source}, from {evidence.start:%Y-%m-%d %H:%M:%S} to {evidence.end:%Y-%m-%d %H:%M:%S} UTC"
+    report = replace(unknown, evidence=(read, *evidence.notes, *then.evidence))
+    chosen = nearest_stretch(stretches, request.at)
+    if chosen is None:
+        return _without_incident(report, request, evidence)
+    groups, missing = add_origins(request, then, groups_in(evidence, chosen, is_recorded=bool(recorded)))
+    causes = [group for group in groups if group.is_cause]
+    missing += [*_changes(then, chosen), *([] if causes else [_which_limit(then, groups)]), *report.missing]
+    if recorded and evidence.names_groups:
+        missing.append(_CLIENTS)
+    missing += _unseen_brokers(evidence)
+    if causes and not any(member.requests for group in causes for member in group.members):
+        missing.append(_MEMBERS)
+    seconds_over = None if recorded else _seconds_over(causes)
     return replace(
-        unknown,
-        since=max(request.since, evidence.start) if is_clear else request.since,
-        until=min(request.until, evidence.end) if is_clear else request.until,
-        answer=answer,
-        span=None if chosen is None else _span(request, evidence, finding, chosen, groups),
+        report,
+        answer=IncidentAnswer.THROTTLED if recorded else IncidentAnswer.COMPUTED,
+        span=_span(request, evidence, chosen, others=len(stretches) - 1, seconds_over=seconds_over),
         groups=groups,
-        recorded=recorded_in(evidence, chosen) if is_recorded and chosen is not None else None,
-        assumed=None if is_recorded else then.assumed,
-        evidence=(read, *evidence.notes, *then.evidence),
+        recorded=recorded_in(evidence, chosen) if recorded else None,
+        assumed=None if recorded else report.assumed,
         missing=tuple(dict.fromkeys(missing)),
     )
 
 
-def _finding(request: IncidentRequest, evidence: SourceEvidence) -> _Finding:
-    since, until = request.since.timestamp(), request.until.timestamp()
-    recorded = join_stretches(recorded_stretches(evidence.throttles or (), since, until))
-    computed = [*_computed(evidence, since, until)]
-    recorded = recorded or join_stretches(_shown_over(evidence, computed))
-    for answer, stretches in ((IncidentAnswer.THROTTLED, recorded), (IncidentAnswer.COMPUTED, join_stretches(computed))):
-        if (chosen := nearest_stretch(stretches, request.at)) is not None:
-            return _Finding(answer=answer, chosen=chosen, others=len(stretches) - 1)
+def _without_incident(report: IncidentReport, request: IncidentRequest, evidence: SourceEvidence) -> IncidentReport:
+    missing: list[MissingEvidence] = []
     if evidence.is_complete and (request.at is None or evidence.start <= request.at <= evidence.end):
-        return _Finding(answer=IncidentAnswer.CLEAR)
-    return _Finding(answer=IncidentAnswer.UNKNOWN, missing=_undecided(request, evidence))
+        # A clear answer is of the time of the log only.
+        since, until = max(request.since, evidence.start), min(request.until, evidence.end)
+        report = replace(report, answer=IncidentAnswer.CLEAR, since=since, until=until)
+        if any(line.verdict.verdict is Verdict.THROTTLED for line in evidence.timelines):
+            missing.append(_OTHER_LIMITS)
+    else:
+        missing.append(_undecided(request, evidence))
+    missing += [*report.missing, *_unseen_brokers(evidence)]
+    return replace(report, groups=plain_groups(evidence), missing=tuple(dict.fromkeys(missing)))
 
 
 def _computed(evidence: SourceEvidence, since: float, until: float) -> Iterator[Stretch]:
@@ -191,38 +190,25 @@ def _undecided(request: IncidentRequest, evidence: SourceEvidence) -> MissingEvi
 
 
 def _span(
-    request: IncidentRequest, evidence: SourceEvidence, finding: _Finding, chosen: Stretch, groups: Sequence[IncidentGroup]
+    request: IncidentRequest, evidence: SourceEvidence, chosen: Stretch, *, others: int, seconds_over: int | None
 ) -> IncidentSpan:
     begin, end = moment_at(chosen.begin), moment_at(chosen.end)
-    sums: Counter[tuple[object, ...]] = Counter()
-    for group in groups:
-        # Samples have a first moment over a limit, and no seconds.
-        if group.is_cause and group.last is not None:
-            sums[group.row.place] += group.seconds_over
     return IncidentSpan(
         begin=begin,
         end=end if begin != end else None,
         begins_earlier=begin - _SECOND <= max(request.since, evidence.start),
         goes_on=end + _SECOND >= min(request.until, evidence.end),
-        others=finding.others,
-        seconds_over=None if finding.answer is IncidentAnswer.THROTTLED else max(sums.values(), default=0) or None,
+        others=others,
+        seconds_over=seconds_over,
     )
 
 
-def _groups(
-    request: IncidentRequest, then: QuotasThen, evidence: SourceEvidence, finding: _Finding
-) -> tuple[tuple[IncidentGroup, ...], list[MissingEvidence]]:
-    """The groups, and what is not known of their limits."""
-    if finding.chosen is None:
-        would_throttle = any(line.verdict.verdict is Verdict.THROTTLED for line in evidence.timelines)
-        unexplained = finding.answer is IncidentAnswer.CLEAR and would_throttle
-        return plain_groups(evidence), [_OTHER_LIMITS] if unexplained else []
-    groups = groups_in(evidence, finding.chosen, is_recorded=finding.answer is IncidentAnswer.THROTTLED)
-    made, missing = add_origins(request, then, groups)
-    missing += _changes(then, finding.chosen)
-    if not any(group.is_cause for group in made):
-        missing.append(_which_limit(then, made))
-    return made, missing
+def _seconds_over(causes: Sequence[IncidentGroup]) -> int | None:
+    """Return the seconds over a limit of the group that has most. Samples have a first moment, and no seconds."""
+    sums: Counter[tuple[object, ...]] = Counter()
+    for group in causes:
+        sums[group.row.place] += 0 if group.last is None else group.seconds_over
+    return max(sums.values(), default=0) or None
 
 
 def _changes(then: QuotasThen, chosen: Stretch) -> Iterator[MissingEvidence]:
@@ -250,10 +236,7 @@ def _missing_groups(then: QuotasThen) -> Iterator[MissingEvidence]:
         yield _GROUPS
 
 
-def _gaps(evidence: SourceEvidence, groups: Sequence[IncidentGroup], finding: _Finding) -> Iterator[MissingEvidence]:
-    """Yield what the source does not show."""
-    if finding.answer is IncidentAnswer.THROTTLED and evidence.names_groups:
-        yield _CLIENTS
+def _unseen_brokers(evidence: SourceEvidence) -> Iterator[MissingEvidence]:
     if unseen := sorted(set(evidence.recorded.facts.named_brokers) - set(evidence.brokers)):
         brokers = list_some([*map(str, unseen)], _SHOWN)
         yield MissingEvidence(
@@ -261,6 +244,3 @@ def _gaps(evidence: SourceEvidence, groups: Sequence[IncidentGroup], finding: _F
             because="the traffic has no requests of them at that time",
             remedy="give their request logs with --traffic BROKER=PATH",
         )
-    causes = [group for group in groups if group.is_cause]
-    if causes and not any(member.requests for group in causes for member in group.members):
-        yield _MEMBERS
