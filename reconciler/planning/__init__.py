@@ -13,7 +13,6 @@ if TYPE_CHECKING:
         brokers_of_part,
         change_of_one,
         difference,
-        keep_leader_parts,
         keep_parts,
         nothing_to_do_notes,
         quotas_after,

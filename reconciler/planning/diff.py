@@ -263,45 +263,36 @@ def brokers_of_part(unit: QuotaUnit | None, value: float | None) -> int | None:
     return None if unit.brokers is not None and min(total // unit.brokers, most) == value else count
 
 
-def keep_parts(desired: DesiredState, live: Mapping[Entity, Quotas]) -> tuple[DesiredState, int]:
-    """The state with the cluster's own value where it is the part of the same total for another number of brokers.
+def keep_parts(desired: DesiredState, live: Mapping[Entity, Quotas]) -> tuple[DesiredState, int, int]:
+    """The state with the cluster's own value where it is the part of the same total for other brokers or other leaders.
 
-    The number of such values is the second result.
+    The number of such values follows, for other brokers and for other leaders. Units of the latter have no leaders.
     """
-    kept = 0
     entities: dict[Entity, DesiredEntity] = {}
-    for entity, declared in desired.entities.items():
-        present = live.get(entity)
-        if present is None:
-            continue
-        parts = {key: part for key, quota in declared.quotas.items() if (part := _kept(key, quota, present)) is not None}
-        if parts:
-            kept += len(parts)
-            entities[entity] = replace(declared, quotas={**declared.quotas, **parts})
-    return (replace(desired, entities={**desired.entities, **entities}), kept) if kept else (desired, 0)
-
-
-def keep_leader_parts(desired: DesiredState, live: Mapping[Entity, Quotas]) -> tuple[DesiredState, int]:
-    """The state with the cluster's own value where it is the part of the same total for other leaders of as many partitions.
-
-    The number of such values is the second result. Units of kept values have no leaders.
-    """
-    kept = 0
-    entities: dict[Entity, DesiredEntity] = {}
+    kinds: Counter[type] = Counter()
     for entity, declared in desired.entities.items():
         present = live.get(entity, {})
-        parts = {
-            key: quota._replace(value=value, unit=replace(quota.unit, leaders=None, partitions=None))
-            for key, quota in declared.quotas.items()
-            if isinstance(quota.unit, Proportional)
-            and (value := present.get(key.value)) is not None
-            and value != quota.value
-            and is_leader_part(quota.unit, value)
-        }
+        parts: dict[QuotaKey, DesiredQuota] = {}
+        for key, quota in declared.quotas.items():
+            value = present.get(key.value)
+            unit = None if value is None else _unit_of_part(quota, value)
+            if value is not None and unit is not None:
+                parts[key] = quota._replace(value=value, unit=unit)
+                kinds[type(unit)] += 1
         if parts:
-            kept += len(parts)
             entities[entity] = replace(declared, quotas={**declared.quotas, **parts})
-    return (replace(desired, entities={**desired.entities, **entities}), kept) if kept else (desired, 0)
+    state = replace(desired, entities={**desired.entities, **entities}) if entities else desired
+    return state, kinds[ClusterTotal], kinds[Proportional]
+
+
+def _unit_of_part(quota: DesiredQuota, value: float) -> QuotaUnit | None:
+    unit = quota.unit
+    if isinstance(unit, ClusterTotal):
+        count = brokers_of_part(unit, value)
+        return None if count is None else replace(unit, brokers=count)
+    if isinstance(unit, Proportional) and value != quota.value and is_leader_part(unit, value):
+        return replace(unit, leaders=None, partitions=None)
+    return None
 
 
 def is_leader_part(unit: Proportional, value: float) -> bool:
@@ -311,13 +302,3 @@ def is_leader_part(unit: Proportional, value: float) -> bool:
     total = int(unit.value)
     led = -(-int(value) * unit.partitions // total)
     return led <= unit.partitions and total * led // unit.partitions == value
-
-
-def _kept(key: QuotaKey, quota: DesiredQuota, present: Quotas) -> DesiredQuota | None:
-    if not isinstance(quota.unit, ClusterTotal):
-        return None
-    value = present.get(key.value)
-    count = brokers_of_part(quota.unit, value)
-    if count is None or value is None:
-        return None
-    return quota._replace(value=value, unit=replace(quota.unit, brokers=count))

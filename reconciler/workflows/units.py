@@ -35,7 +35,7 @@ from reconciler.model import (
     name_part,
     same_value,
 )
-from reconciler.planning import keep_leader_parts, keep_parts
+from reconciler.planning import keep_parts
 from reconciler.ports import LeaderInspector, QuotaReader
 from reconciler.resolution import GROUP_CALLBACK, ProportionalTotal, QuotaView, is_reserved, stored_rule
 from reconciler.text import count_of, moment_text
@@ -116,8 +116,7 @@ def _kept_parts(intent: Intent, desired: DesiredState, current: CurrentState) ->
     """Parts for other brokers stay under ``rebalance: never``, and under ``confirm`` where no person attends."""
     policy, kept, by_leaders = intent.spec.rebalance, 0, 0
     if policy is RebalancePolicy.NEVER or (policy is RebalancePolicy.CONFIRM and not intent.attended):
-        desired, kept = keep_parts(desired, current.entities)
-        desired, by_leaders = keep_leader_parts(desired, current.entities)
+        desired, kept, by_leaders = keep_parts(desired, current.entities)
     return desired, list(_notes(intent.spec, current, kept, by_leaders))
 
 
@@ -128,8 +127,7 @@ def declared_values(desired: DesiredState, current: CurrentState | None) -> dict
     """
     if current is not None and desired.with_units:
         desired, _ = compute_units(desired, BrokerFacts(brokers=current.brokers, leaders=current.leaders))
-        desired, _ = keep_parts(desired, current.entities)
-        desired, _ = keep_leader_parts(desired, current.entities)
+        desired, *_ = keep_parts(desired, current.entities)
     if current is not None:
         desired = before_expiries(desired, current.entities)
     return {

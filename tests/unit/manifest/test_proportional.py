@@ -46,4 +46,4 @@ def test_with_the_plugin_the_total_is_stored_and_each_broker_has_its_own_part() 
     limits = callback_limits(GroupQuotaCallback, computed.values(), metadata)[KEY]
     assert [limits.at(broker).resolve("etl", "app").value for broker in (1, 2, 3)] == [300.0, 200.0, 100.0]
     (note,) = proportional_notes(computed, (1, 2, 3))
-    assert "broker 1 300 B/s, broker 2 200 B/s, broker 3 100 B/s" in note
+    assert "its own part of producer_byte_rate of user=etl" in note
