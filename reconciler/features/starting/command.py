@@ -63,13 +63,7 @@ class InitArguments:
 def init(args: InitArguments) -> Result:
     """Write the files."""
     from reconciler.features.starting.export import connection_to_write, require_free
-    from reconciler.features.starting.repository import (
-        CLUSTER_FOLDER,
-        TEMPLATE_CLUSTERS,
-        Setting,
-        make_repository,
-        require_workflows,
-    )
+    from reconciler.features.starting.repository import CLUSTER_FOLDER, TEMPLATE_CLUSTERS, make_repository, require_workflows
     from reconciler.model import ClusterSpec
 
     access = args.place.access(args.current)
@@ -87,12 +81,13 @@ def init(args: InitArguments) -> Result:
             "--name names the cluster of --bootstrap-server, --zookeeper or --current, or with --traffic one of the example: "
             f"{' or '.join(TEMPLATE_CLUSTERS)}. Give one"
         )
-    cluster = args.name or TEMPLATE_CLUSTERS[-1]
-    setting = Setting(forge=args.ci, workflows=args.workflows, traffic=args.traffic, cluster=cluster)
     # The properties are those of whoever makes the repository; a pipeline has its own.
     address = dataclasses.replace(access, command_config=None)
     connection = connection_to_write(ClusterSpec(), address, folder=folder / CLUSTER_FOLDER)
-    files, export = make_repository(folder, setting, state=state, connection=connection)
+    cluster = state or args.name or TEMPLATE_CLUSTERS[-1]
+    files, export = make_repository(
+        folder, forge=args.ci, workflows=args.workflows, traffic=args.traffic, cluster=cluster, connection=connection
+    )
     return Result(beside=export.findings if export is not None else (), view=lambda: _lines(args, files, export))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -76,66 +76,61 @@ def require_workflows(text: str) -> None:
         raise UsageError(f"--workflows takes OWNER/NAME@COMMIT with all 40 digits of the commit, not {escaped(text)!r}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
-    """How the repository is to be."""
-
-    forge: str
-    """``github``, ``gitlab`` or ``none``."""
-    workflows: str | None = None
-    """``OWNER/NAME@COMMIT`` of the reusable workflows. ``None``: a placeholder."""
-    traffic: str | None = None
-    """As ``--traffic`` of ``backtest`` takes it."""
-    cluster: str = TEMPLATE_CLUSTERS[-1]
-    """The cluster of the template that this traffic is of."""
-
-    def traffic_of(self, cluster: str) -> MetricServer | TrafficPlace | None:
-        """``spec.traffic`` of this cluster. On a forge, a nightly job keeps the totals of a folder in a reference."""
-        if self.traffic is None:
-            return None
-        if is_prometheus(self.traffic):
-            return MetricServer(address=prometheus_address(self.traffic))
-        place = TrafficPlace(place=self.traffic)
-        if place.kind is TrafficKind.FOLDER and self.forge != "none":
-            return TrafficPlace(place=f"refs/kafka-quotas/traffic/{slug_of(cluster)}")
-        return replace(place, days=_DAYS) if place.kind is TrafficKind.ADDRESS else place
+def _traffic_of(cluster: str, traffic: str, forge: str) -> MetricServer | TrafficPlace:
+    """``spec.traffic`` of this cluster. On a forge, a nightly job keeps the totals of a folder in a reference."""
+    if is_prometheus(traffic):
+        return MetricServer(address=prometheus_address(traffic))
+    place = TrafficPlace(place=traffic)
+    if place.kind is TrafficKind.FOLDER and forge != "none":
+        return TrafficPlace(place=f"refs/kafka-quotas/traffic/{slug_of(cluster)}")
+    return replace(place, days=_DAYS) if place.kind is TrafficKind.ADDRESS else place
 
 
 def make_repository(
-    folder: Path, setting: Setting, *, state: CurrentState | None = None, connection: Connection | None = None
+    folder: Path,
+    *,
+    forge: str,
+    workflows: str | None,
+    traffic: str | None,
+    cluster: CurrentState | str,
+    connection: Connection | None,
 ) -> tuple[Mapping[str, str], Export | None]:
-    """Write the template, or with ``state`` a repository whose plan for that cluster is empty.
+    """Write the template, or with the state of a cluster a repository whose plan for it is empty.
+
+    ``forge``: ``github``, ``gitlab`` or ``none``. ``workflows``: ``OWNER/NAME@COMMIT`` of the reusable ones, else a placeholder.
+    ``traffic``: as ``--traffic`` of ``backtest`` takes it. ``cluster``: what it has, or the name of the one in the
+    template that the traffic is of.
 
     Returns the texts of the files by their paths, and what came of the cluster. Files of the same names are replaced, others are
     left. Raises ``FileAccessError``; then single files may have been replaced, and none is half written.
     """
     export = None
-    cluster = setting.cluster if state is None else name_of_cluster(state)
-    files, traffic = _template(setting), setting.traffic_of(cluster)
-    settings = [] if traffic is None else [traffic_setting(traffic)]
-    if state is not None:
-        export = emit(state, connection=connection, settings=settings)
-        files = dict(_with_export(files, export, forge=setting.forge))
+    name = cluster if isinstance(cluster, str) else name_of_cluster(cluster)
+    files, place = _template(forge, workflows), None if traffic is None else _traffic_of(name, traffic, forge)
+    settings = [] if place is None else [traffic_setting(place)]
+    if not isinstance(cluster, str):
+        export = emit(cluster, connection=connection, settings=settings)
+        files = dict(_with_export(files, export, forge=forge))
     else:
-        manifest = f"{CLUSTER_FOLDER}/{cluster}.yaml"
+        manifest = f"{CLUSTER_FOLDER}/{name}.yaml"
         files[manifest] = "\n".join((files[manifest].rstrip(), *settings, ""))
-    is_kept = isinstance(traffic, TrafficPlace) and traffic.kind is TrafficKind.REFERENCE
-    _keep_nightly(files, setting.traffic if is_kept else None, cluster)
+    is_kept = isinstance(place, TrafficPlace) and place.kind is TrafficKind.REFERENCE
+    _keep_nightly(files, traffic if is_kept else None, name)
     files = dict(sorted(files.items()))
     write_files(files, folder)
     return files, export
 
 
-def _template(setting: Setting) -> dict[str, str]:
+def _template(forge: str, workflows: str | None) -> dict[str, str]:
     """The files for a forge, with the schemas that they name. Raises ``FileAccessError``."""
     source = bundled_folder(TEMPLATE, with_file=REPOSITORY_FILE)
     files = schema_files()
     for file in (path for path in source.rglob("*") if path.is_file()):
         path = file.relative_to(source).as_posix()
-        if _OF_FORGE.get(path.split("/", maxsplit=1)[0], setting.forge) == setting.forge:
-            text = _ONLY.sub(lambda match: match[2] if match[1] == setting.forge else "", file.read_text(encoding="utf-8"))
-            if setting.workflows is not None:
-                repository, _, commit = setting.workflows.partition("@")
+        if _OF_FORGE.get(path.split("/", maxsplit=1)[0], forge) == forge:
+            text = _ONLY.sub(lambda match: match[2] if match[1] == forge else "", file.read_text(encoding="utf-8"))
+            if workflows is not None:
+                repository, _, commit = workflows.partition("@")
                 version = reconciler.__version__
                 text = _PINNED.sub(rf"{repository}\g<1>@{commit} # kafka-quotas {version}", text)
                 text = _CLONED.sub(rf'\g<1>{repository}\g<2>"{commit}" # {version}', text)
