@@ -48,7 +48,7 @@ def proposal_body(
     lines = [
         *_what_merging_does(mode),
         "",
-        *_since(drift, runs, adoption.adopted),
+        *_since(drift, runs, chosen.entities),
         "",
         _without_title(drift_view(chosen)),
         "",

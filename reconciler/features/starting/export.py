@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from reconciler.errors import FileAccessError
 from reconciler.features.starting.manifests import MARK, SCHEMA_FOLDER, Export, emit
+from reconciler.files import write_whole
 from reconciler.formats import schema_folder
 from reconciler.model import ClusterSpec, Connection, CurrentState, QuotaKey
 from reconciler.ports import QuotaReader
@@ -77,29 +76,20 @@ def schema_files() -> dict[str, str]:
 
 
 def write_files(files: Mapping[str, str], folder: Path, *, stale: str | None = None) -> None:
-    """Write all files beside their places first, then move them in, so that no file is ever half there.
+    """Write each file whole.
 
     Files with the mark ``stale``, of an earlier run, that are not written again are removed; nothing else is touched. Raises
     ``FileAccessError``.
     """
-    stage: Path | None = None
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        stage = Path(tempfile.mkdtemp(prefix=".export-", dir=folder))
         for path, text in files.items():
-            (stage / path).parent.mkdir(parents=True, exist_ok=True)
-            (stage / path).write_text(text, encoding="utf-8", newline="\n")
-        gone = [file for file in folder.glob("*.yaml") if file.name not in files and stale and _has_mark(file, stale)]
-        for path in files:
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
-            (stage / path).replace(folder / path)
-        for file in gone:
-            file.unlink()
+            write_whole(folder / path, [text])
+        for file in folder.glob("*.yaml"):
+            if file.name not in files and stale and _has_mark(file, stale):
+                file.unlink()
     except OSError as error:
         raise FileAccessError(f"cannot write manifests to {folder}: {error.strerror}") from error
-    finally:
-        if stage is not None:
-            shutil.rmtree(stage, ignore_errors=True)
 
 
 def _has_mark(path: Path, mark: str) -> bool:
