@@ -201,19 +201,15 @@ class LiveProgress:
         self._stop()
 
     def _show(self) -> None:
-        from reconciler.render import Counted, progress_text
+        from reconciler.render import progress_text
 
         with self._lock:
             if threading.current_thread() is not self._timer:
                 return
             now = time.monotonic()
-            first = self._first or (0.0, now)
-            count = None
-            if self._count is not None:
-                done, total, unit = self._count
-                per_s = (done - first[0]) / max(now - first[1], 1e-9)
-                count = Counted(done=done, total=total, unit=unit, per_s=per_s)
-            text = progress_text(self._now, count, seconds=now - self._begun)
+            first, begun = self._first or (0.0, now)
+            per_s = 0.0 if self._count is None else (self._count[0] - first) / max(now - begun, 1e-9)
+            text = progress_text(self._now, self._count, per_s=per_s, seconds=now - self._begun)
             if self._live is not None:
                 self._live.show_status(text, columns=text_width(self._stream) or _COLUMNS)
             else:

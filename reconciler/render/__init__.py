@@ -84,6 +84,6 @@ if TYPE_CHECKING:
     )
     from reconciler.render.sink import Sink, WorkflowCommands
     from reconciler.render.state_text import state_as_text, state_table
-    from reconciler.render.terminal import Counted, plain, progress_text, write
+    from reconciler.render.terminal import plain, progress_text, write
 
 __getattr__ = lazy_face(__name__)

@@ -151,8 +151,7 @@ def _client_properties(path: Path, trusted: TrustedTree | None) -> ClientPropert
 def _properties(path: Path, trusted: TrustedTree | None) -> tuple[bytes, str]:
     """The content of a properties file as far as it is trusted, and its name in messages."""
     if trusted is not None:
-        file = trusted.files.read(str(path))
-        return file.content, file.source
+        return trusted.files.read(str(path))
     from reconciler.backends import file_content
 
     return file_content(path), str(path)
@@ -285,8 +284,8 @@ def snapshot_reader(path: str, *, trusted: TrustedFiles | None = None) -> QuotaR
 
     if trusted is None:
         return SnapshotReader(Path(path))
-    snapshot = trusted.read(path)
-    return SnapshotReader(Path(snapshot.source), content=snapshot.content)
+    content, source = trusted.read(path)
+    return SnapshotReader(Path(source), content=content)
 
 
 QUOTA_CALLBACK: Final = "quota-callback"

@@ -195,7 +195,7 @@ def _is_reference(name: str, paths: Sequence[str]) -> bool:
 
 def _text(name: str, trusted: TrustedTree | None) -> str:
     try:
-        content = Path(name).read_bytes() if trusted is None else trusted.files.read(name).content
+        content = Path(name).read_bytes() if trusted is None else trusted.files.read(name)[0]
         return content.decode("utf-8")
     except OSError as error:
         msg = f"the baseline {name} cannot be read: {error.strerror}"

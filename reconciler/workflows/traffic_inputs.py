@@ -35,8 +35,7 @@ def read_trusted_mapping(path: Path | None, trusted: TrustedTree | None) -> Open
     if parse is None:
         raise UsageError("This installation reads no mapping files")
     if trusted is not None:
-        given = trusted.files.read(str(path))
-        content, source = given.content, given.source
+        content, source = trusted.files.read(str(path))
     else:
         try:
             content, source = path.read_bytes(), str(path)

@@ -94,14 +94,6 @@ _NO_FOLLOW: Final = getattr(os, "O_NOFOLLOW", 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TrustedContent:
-    """What a file has, as far as it is trusted. ``source`` names it in messages."""
-
-    content: bytes
-    source: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Located:
     """A file of a work tree: ``place`` as git sees it, ``physical`` without any link. ``git`` is ``None`` outside of all."""
 
@@ -124,8 +116,8 @@ class TrustedFiles:
     ref: str
     commit: str
 
-    def read(self, path: str) -> TrustedContent:
-        """A file as the reference has it, or one that no pull request can have brought, as it is.
+    def read(self, path: str) -> tuple[bytes, str]:
+        """A file as the reference has it, or one that no pull request can have brought, as it is; and its name in messages.
 
         Raises ``UntrustedError`` for a file that only the work tree's commit has, and for one behind a link of the work tree, and
         ``FileAccessError`` when it cannot be read.
@@ -133,8 +125,8 @@ class TrustedFiles:
         located = self._locate(path)
         content = self._content(located)
         if content is not None:
-            return TrustedContent(content=content, source=f"{self.ref}:{located.place}")
-        return TrustedContent(content=_read(located.physical, path), source=path)
+            return content, f"{self.ref}:{located.place}"
+        return _read(located.physical, path), path
 
     def content(self, path: str) -> bytes | None:
         """Return what the reference has for a file of the work tree, ``None`` for one that no pull request can have brought.

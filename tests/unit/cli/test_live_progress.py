@@ -11,7 +11,7 @@ import pytest
 
 from reconciler.cli.output import LiveProgress, console
 from reconciler.render.sink import Sink
-from reconciler.render.terminal import Counted, cells, progress_text
+from reconciler.render.terminal import cells, progress_text
 from tests.support.polling import wait_until
 
 SOON, NEVER = 0.01, 3600.0
@@ -110,21 +110,22 @@ def test_an_interrupt_has_the_step_that_it_ended(screen: Screen) -> None:
 
 
 GIB = 1024.0**3
-READING = Counted(done=14.2 * GIB, total=23.3 * GIB, unit="", per_s=1.1 * GIB)
 
 
 @pytest.mark.parametrize(
-    ("counted", "expected"),
+    ("count", "per_s", "expected"),
     [
-        (READING, "reading traffic: 61 %, 14.2 of 23.3 GiB, 1.1 GiB/s, 0:08 left (12 s)"),
-        (Counted(done=3, total=24, unit="hours", per_s=0.5), "reading traffic: 12 %, 3 of 24 hours, 0:42 left (12 s)"),
-        (Counted(done=2e7, total=None, unit="rows", per_s=1.0), "reading traffic: 20.0 million rows (12 s)"),
-        (Counted(done=7, total=7, unit="tasks", per_s=0.1), "reading traffic: 100 %, 7 of 7 tasks (12 s)"),
-        (None, "reading traffic (12 s)"),
+        ((14.2 * GIB, 23.3 * GIB, ""), 1.1 * GIB, "reading traffic: 61 %, 14.2 of 23.3 GiB, 1.1 GiB/s, 0:08 left (12 s)"),
+        ((3, 24, "hours"), 0.5, "reading traffic: 12 %, 3 of 24 hours, 0:42 left (12 s)"),
+        ((2e7, None, "rows"), 1.0, "reading traffic: 20.0 million rows (12 s)"),
+        ((7, 7, "tasks"), 0.1, "reading traffic: 100 %, 7 of 7 tasks (12 s)"),
+        (None, 0.0, "reading traffic (12 s)"),
     ],
 )
-def test_a_line_has_the_figures_that_are_known(counted: Counted | None, expected: str) -> None:
-    assert progress_text("reading traffic", counted, seconds=12) == expected
+def test_a_line_has_the_figures_that_are_known(
+    count: tuple[float, float | None, str] | None, per_s: float, expected: str
+) -> None:
+    assert progress_text("reading traffic", count, per_s=per_s, seconds=12) == expected
 
 
 def test_a_live_line_never_follows_text_without_an_end_and_never_wraps(screen: Screen) -> None:
