@@ -58,7 +58,7 @@ class Watch:
         good = self._good or now
         for path, before, count in zip(self._paths, good.counts, now.counts, strict=True):
             if count is None or (before and not count):
-                raise VanishedError(f"{shown(path)} has no YAML file any more. Nothing is applied until it is back")
+                raise VanishedError(f"{shown(path)} is missing, or has no YAML file. Nothing is applied until one is back")
         if good.root != now.root:
             was, is_now = (shown(root) if root else "none" for root in (good.root, now.root))
             msg = f"the folder of the Repository file was {was} and is {is_now}. Nothing is applied. Start again if that is meant"

@@ -83,6 +83,18 @@ def test_manifests_that_vanish_are_told_and_never_read_as_an_order_to_remove(
     assert world.cluster.entities == {ALICE: {RATE: 20 * MIB}}
 
 
+def test_a_path_that_is_emptied_is_told_also_where_its_repository_has_other_manifests(tmp_path: Path) -> None:
+    (tmp_path / "kafka-quotas.yaml").write_text(repository())
+    (tmp_path / "other.yaml").write_text(rates(bob="1MiB"))
+    folder = write_manifests(tmp_path / "team", prune="always", alice="1MiB")
+    world = ServiceWorld(folder, FakeCluster({ALICE: {RATE: MIB}}))
+
+    world.run(50, at={20: lambda: _emptied(folder)})
+
+    assert world.results[-1] == "vanished"
+    assert world.cluster.writes == 0
+
+
 def test_one_of_two_paths_that_is_emptied_is_told_too(tmp_path: Path) -> None:
     one, two = write_manifests(tmp_path / "one", prune="always", alice="1MiB"), tmp_path / "two"
     two.mkdir()
