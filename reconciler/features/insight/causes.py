@@ -27,8 +27,8 @@ _LEAST_SHARE: Final = 0.3
 """A group that reaches less of its limit than this did not throttle anything."""
 _LATE_S: Final = 3.0
 """A change takes effect some time after its commit, whose date has whole seconds."""
-_DRIFT: Final = "kafka-quotas drift shows such quotas"
-_OF_ONE_KEY: Final = {"produce": QuotaKey.PRODUCER_BYTE_RATE.value, "fetch": QuotaKey.CONSUMER_BYTE_RATE.value}
+_DRIFT: Final[str | None] = "kafka-quotas drift shows such quotas"
+_OF_BYTES: Final = (QuotaKey.PRODUCER_BYTE_RATE.value, QuotaKey.CONSUMER_BYTE_RATE.value)
 
 
 def groups_in(evidence: SourceEvidence, chosen: Stretch, *, is_recorded: bool) -> list[IncidentGroup]:
@@ -72,14 +72,14 @@ def _groups_of_part(evidence: SourceEvidence, part: QuotaPart, overlap: Stretch,
     limited = [group for group in groups if group.limit is not None]
     causes = [
         cause
-        for kind, broker, longest_ms in _throttles_in(evidence, part, overlap)
-        for cause in _explaining(limited, kind, broker, longest_ms, is_log=evidence.is_log)
+        for key, broker, longest_ms in _throttles_in(evidence, part, overlap)
+        for cause in _explaining(limited, key, broker, longest_ms, is_log=evidence.is_log)
     ]
     return [replace(group, is_cause=group in causes) for group in groups]
 
 
 def _throttles_in(evidence: SourceEvidence, part: QuotaPart, overlap: Stretch) -> set[tuple[str, int, int]]:
-    """Kind, broker and longest throttle of what was recorded in a part of the incident."""
+    """Quota key, broker and longest throttle of what was recorded in a part of the incident."""
     longest_of: dict[tuple[str, int], int] = {}
     topics = {_client_and_second(throttle) for throttle in evidence.throttles or () if throttle.key == _MUTATION}
     for throttle in evidence.throttles or ():
@@ -92,9 +92,9 @@ def _throttles_in(evidence: SourceEvidence, part: QuotaPart, overlap: Stretch) -
         if evidence.is_log and throttle.key == _REQUEST and _client_and_second(throttle) in topics:
             # The line of a request for topics has a row for its time, too.
             continue
-        place = throttle.kind.value, throttle.broker
+        place = throttle.key, throttle.broker
         longest_of[place] = max(longest_of.get(place, 0), throttle.longest_ms)
-    return {(kind, broker, longest) for (kind, broker), longest in longest_of.items()}
+    return {(key, broker, longest) for (key, broker), longest in longest_of.items()}
 
 
 def _client_and_second(throttle: RecordedThrottle) -> tuple[int, str | None, str | None]:
@@ -102,17 +102,17 @@ def _client_and_second(throttle: RecordedThrottle) -> tuple[int, str | None, str
 
 
 def _explaining(
-    groups: Sequence[IncidentGroup], kind: str, broker: int, longest_ms: int, *, is_log: bool
+    groups: Sequence[IncidentGroup], key: str, broker: int, longest_ms: int, *, is_log: bool
 ) -> Iterator[IncidentGroup]:
-    """The limits that throttled requests of a kind.
+    """The limits that throttled requests of a key.
 
     A log's line does not name the quota. Brokers book throttles of mutations as those of request time.
     """
-    keys = [_OF_ONE_KEY.get(kind, _MUTATION if kind == "mutation" else _REQUEST)]
-    if keys == [_REQUEST]:
-        keys += [] if is_log else [_MUTATION]
-    elif is_log and keys != [_MUTATION]:
-        keys += [_REQUEST]
+    keys = {key}
+    if key == _REQUEST and not is_log:
+        keys.add(_MUTATION)
+    elif key in _OF_BYTES and is_log:
+        keys.add(_REQUEST)
     near = [
         group
         for group in groups
@@ -135,12 +135,12 @@ def _may_throttle(group: IncidentGroup) -> bool:
     return group.row.peak.rate * (_MOST_UNLOGGED if group.row.key == _REQUEST else 1.0) >= group.limit * _LEAST_SHARE
 
 
-def in_order(groups: Iterable[IncidentGroup]) -> tuple[IncidentGroup, ...]:
+def _in_order(groups: Iterable[IncidentGroup]) -> tuple[IncidentGroup, ...]:
     """Return the groups that belong in the report: causes, then other limited groups, the fullest first.
 
     Of one group the earliest limit is first.
     """
-    shown = (group for group in groups if group.limit is not None or group.row.key in _OF_ONE_KEY.values())
+    shown = (group for group in groups if group.limit is not None or group.row.key in _OF_BYTES)
     return tuple(sorted(shown, key=_order))
 
 
@@ -151,7 +151,7 @@ def _order(group: IncidentGroup) -> tuple[object, ...]:
 
 def plain_groups(evidence: SourceEvidence) -> tuple[IncidentGroup, ...]:
     """The groups of the whole time, none of them a cause."""
-    return in_order(_group_of(line.verdict, (), line.part, is_cause=False) for line in evidence.timelines)
+    return _in_order(_group_of(line.verdict, (), line.part, is_cause=False) for line in evidence.timelines)
 
 
 def _group_of(verdict: BucketVerdict, over: Sequence[float], part: QuotaPart, *, is_cause: bool) -> IncidentGroup:
@@ -172,22 +172,22 @@ def add_origins(
     asked: IncidentRequest, then: QuotasThen, groups: Sequence[IncidentGroup]
 ) -> tuple[tuple[IncidentGroup, ...], list[MissingEvidence]]:
     """The groups in their order, the causes with the commits that set their limits."""
-    missing: dict[MissingEvidence, None] = {}
-    with_origins: list[IncidentGroup] = []
-    known: dict[tuple[object, ...], LimitOrigin | None] = {}
+    missing: list[MissingEvidence] = []
+    origins: dict[tuple[object, ...], LimitOrigin | None] = {}
     for group in groups:
         manifests, place = then.at(group.since.timestamp()).manifests, (group.entity, group.row.key)
-        if group.is_cause and group.entity is not None and manifests is not None:
-            try:
-                if place not in known:
-                    known[place] = limit_origin(
-                        manifests, then.paths, cluster=asked.cluster, entity=group.entity, key=group.row.key, runs=asked.runs
-                    )
-                because, remedy = "the manifests of that time do not declare it: it was set by other means", _DRIFT
-            except (GitError, ManifestError, UsageError) as error:
-                known[place], because, remedy = None, str(error), ""
-            if known[place] is None:
-                what = f"who set {group.row.key} of {group.entity}"
-                missing[MissingEvidence(what=what, because=because, remedy=remedy or None)] = None
-        with_origins.append(replace(group, origin=known.get(place) if group.is_cause else None))
-    return in_order(with_origins), list(missing)
+        if not group.is_cause or group.entity is None or manifests is None or place in origins:
+            continue
+        because, remedy = "the manifests of that time do not declare it: it was set by other means", _DRIFT
+        try:
+            origins[place] = limit_origin(
+                manifests, then.paths, cluster=asked.cluster, entity=group.entity, key=group.row.key, runs=asked.runs
+            )
+        except (GitError, ManifestError, UsageError) as error:
+            origins[place], because, remedy = None, str(error), None
+        if origins[place] is None:
+            missing.append(MissingEvidence(what=f"who set {group.row.key} of {group.entity}", because=because, remedy=remedy))
+    with_origins = (
+        replace(group, origin=origins.get((group.entity, group.row.key))) if group.is_cause else group for group in groups
+    )
+    return _in_order(with_origins), missing

@@ -204,25 +204,16 @@ def observe_span(
         remedy = "repair that, or give --traffic with a request log of this time"
         return MissingEvidence(what=WHETHER, because=because, remedy=remedy)
 
-    request_of = functools.partial(question_in_effect, options=options)
-    name = recorded.facts.source
-    source = f"samples of {escaped(server.address)}" if server is not None else _SOURCES.get(name, name.replace("-", " "))
-    texts = tuple(str(note).removesuffix(".") for note in (*notes, *recorded.facts.notes))
-    return _evidence(asked, then, recorded, request_of, source=source, notes=texts)
+    return _evidence(asked, then, recorded, options, notes)
 
 
 def _evidence(
-    asked: IncidentRequest,
-    then: QuotasThen,
-    recorded: TrafficSource,
-    request_of: Callable[[Proposal], BacktestRequest],
-    *,
-    source: str,
-    notes: tuple[str, ...],
+    asked: IncidentRequest, then: QuotasThen, recorded: TrafficSource, options: BacktestOptions, notes: Iterable[object]
 ) -> SourceEvidence | MissingEvidence:
     from reconciler.features.insight.recorded_time import between, group_timelines, has_requests, recorded_throttles
     from reconciler.traffic import UNCLEAR_TIME, Source, recorded_coverage
 
+    request_of = functools.partial(question_in_effect, options=options)
     facts = recorded.facts
     throttles = recorded_throttles(recorded, asked.names, since=asked.since - LOOK_BACK, until=asked.until)
     if throttles is not None:
@@ -245,8 +236,9 @@ def _evidence(
     # What one broker logged after the end of another's log does not clear the other.
     starts, ends = [part.start for part in coverage], [part.end for part in coverage]
     holes = (part.gap_words for part in recorded_coverage(in_time) if part.minutes_missing) if is_log else ()
+    name, server = facts.source, options.prometheus
     return SourceEvidence(
-        source=source,
+        source=_SOURCES.get(name, name.replace("-", " ")) if server is None else f"samples of {escaped(server.address)}",
         recorded=recorded,
         request_of=request_of,
         throttles=throttles,
@@ -258,7 +250,7 @@ def _evidence(
         holes=tuple(holes),
         brokers=tuple(part.broker for part in coverage if part.broker != CONTROLLER),
         unread=facts.unreadable + facts.not_charged.get(UNCLEAR_TIME, 0),
-        notes=notes,
+        notes=tuple(str(note).removesuffix(".") for note in (*notes, *facts.notes)),
     )
 
 
