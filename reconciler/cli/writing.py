@@ -222,26 +222,10 @@ INTERRUPTS: Final = Interrupts()
 class Audit:
     """The audit file, if one is wanted, and the cluster of the run, as far as that is known."""
 
-    def __init__(self, write: WritingOptions, command: str) -> None:
-        self._write = write
-        self._command = command
+    def __init__(self) -> None:
         self.file: AuditFile | None = None
         self.lookup: ContextLookup | None = None
         self.spec: ClusterSpec | None = None
-
-    def open(self, form: str) -> None:
-        """Look whether a line can be added, and in a CI job why it runs. Raises ``FileAccessError``."""
-        write = self._write
-        if write.audit is not None:
-            from reconciler.ports import SystemClock
-            from reconciler.workflows import AuditFile
-
-            clock = SystemClock()
-            self.file = AuditFile(Path(write.audit), command=self._command, validate_only=write.validate_only, clock=clock)
-        if os.environ.get("CI") and (write.audit or write.report or form == "json"):
-            from reconciler.cli.run_context import ContextLookup
-
-            self.lookup = ContextLookup()
 
     def about(
         self, spec: ClusterSpec, access: Access, *, source: Callable[[], ManifestCommit], trusted: TrustedTree | None
@@ -264,7 +248,6 @@ class Audit:
     def ended(self, report: ApplyReport) -> None:
         """Add the line. Raises ``FileAccessError``."""
         if self.file is not None:
-            self.file.knows(report.facts.context)
             self.file.ended(report)
 
     def broke_off(self, error: BaseException) -> None:
@@ -272,8 +255,7 @@ class Audit:
         if self.file is None:
             return
         try:
-            self.file.knows(self.lookup.result() if self.lookup is not None else None)
-            self.file.broke_off(error)
+            self.file.broke_off(error, context=self.lookup.result() if self.lookup is not None else None)
         except FileAccessError as broken:
             output.tell(str(broken))
 
@@ -285,10 +267,18 @@ def audited(write: WritingOptions, command: str, form: str = "text") -> Iterator
     A way of calling that cannot work is not a run. Raises ``FileAccessError`` at once, before anything else is done, when no line
     could be added to the audit file.
     """
-    audit = Audit(write, command)
+    audit = Audit()
     try:
-        if write.audit is not None or os.environ.get("CI"):
-            audit.open(form)
+        if write.audit is not None:
+            from reconciler.ports import SystemClock
+            from reconciler.workflows import AuditFile
+
+            clock = SystemClock()
+            audit.file = AuditFile(Path(write.audit), command=command, validate_only=write.validate_only, clock=clock)
+        if os.environ.get("CI") and (write.audit or write.report or form == "json"):
+            from reconciler.cli.run_context import ContextLookup
+
+            audit.lookup = ContextLookup()
         yield audit
     except UsageError:
         raise

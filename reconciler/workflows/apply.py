@@ -298,17 +298,17 @@ class AuditFile:
         cluster = ClusterIdentity(name=spec.name, id=spec.cluster_id)
         self._run = replace(self._run, cluster=cluster, source=source, principal=principal)
 
-    def knows(self, context: RunContext | None) -> None:
-        """Take the reason for the run."""
-        self._run = replace(self._run, context=context)
-
     def ended(self, report: ApplyReport) -> None:
         """Add the line of a run with a report. Raises ``FileAccessError``; then the file is as it was."""
-        append_line(self._path, documents.audit_line(self._run, report, at=self._clock.now()))
+        self._add(report, report.facts.context)
 
-    def broke_off(self, error: BaseException) -> None:
+    def broke_off(self, error: BaseException, *, context: RunContext | None = None) -> None:
         """Add the line of a run that wrote nothing. Raises ``FileAccessError``."""
-        append_line(self._path, documents.audit_line(self._run, error, at=self._clock.now()))
+        self._add(error, context)
+
+    def _add(self, ending: ApplyReport | BaseException, context: RunContext | None) -> None:
+        run = replace(self._run, context=context)
+        append_line(self._path, documents.audit_line(run, ending, at=self._clock.now()))
 
 
 def os_user() -> str:

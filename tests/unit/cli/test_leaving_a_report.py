@@ -13,6 +13,8 @@ from reconciler.cli.main import build_parser
 from reconciler.errors import FileAccessError, OutputError
 from reconciler.model.plan import Action, ApplyReport, ApplyResult, Change, ChangeOutcome, ChangeStatus, KeyChange, Reason
 from reconciler.model.state import ClusterIdentity
+from reconciler.ports import SystemClock
+from reconciler.workflows import AuditFile
 from tests.builders import user
 from tests.fakes import FakeCluster
 
@@ -40,9 +42,9 @@ REFUSED = report(ApplyResult.REFUSED, ChangeStatus.NOT_ATTEMPTED)
 class Failing(writing.Audit):
     """An audit file that cannot be written, for one reason or another."""
 
-    def __init__(self, write: writing.WritingOptions, error: BaseException) -> None:
-        super().__init__(write, "apply")
-        self.open("json")
+    def __init__(self, file: Path, error: BaseException) -> None:
+        super().__init__()
+        self.file = AuditFile(file, command="apply", validate_only=False, clock=SystemClock())
         self._error = error
 
     def ended(self, report: ApplyReport) -> None:
@@ -50,9 +52,9 @@ class Failing(writing.Audit):
 
 
 def finish(tmp_path: Path, what: ApplyReport, error: BaseException) -> int:
-    line = ["apply", "--report", str(tmp_path / "report.json"), "--audit", str(tmp_path / "audit.jsonl")]
+    line = ["apply", "--report", str(tmp_path / "report.json")]
     write = read(writing.WritingOptions, build_parser("apply").parse_args(line))
-    left = writing.finish(write, what, Failing(write, error), "json")
+    left = writing.finish(write, what, Failing(tmp_path / "audit.jsonl", error), "json")
     return left.exit
 
 
