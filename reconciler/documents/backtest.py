@@ -100,7 +100,7 @@ BACKTEST: Final = Document(
                 summary=summary_of_report,
                 build=report_of,
             ),
-            Advice: row("recommended recommended_reason=reason safe margin margin_reason"),
+            Advice: row("recommended recommended_reason=reason safe margin"),
             BucketVerdict: row(
                 "bucket=name key broker *limits changed verdict reason *recorded *replay? *over *peak headroom *advice undecided "
                 "rates metrics"

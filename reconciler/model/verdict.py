@@ -229,8 +229,6 @@ class Advice:
     """The smallest round limit at which no request of this history would have been throttled, on any broker."""
     margin: float = 0.0
     """What ``recommended`` adds to the peak, as a share: for the shortness of the history, and for the loss of a broker."""
-    margin_reason: str | None = None
-    """The parts of the margin. ``None``: there is none, or nothing is recommended."""
 
 
 NO_ADVICE: Final = Advice()

@@ -136,9 +136,9 @@ def _facts(group: GroupRows, *, current_known: bool) -> Iterator[tuple[str, Line
     safe = safe_text(worst) if limited else None
     yield "safe", line((amount_words(safe or ""), Style.PLAIN if worst.recorded.censored else Style.GOOD))
     yield "samples", line(metrics_words(worst) or "")
-    advised = recommended_text(worst) if limited and not of_metrics else worst.advice.reason
+    advised = recommended_text(worst) if limited and not of_metrics else None
     yield "recommended", line(amount_words(advised or ""))
-    yield "margin", line(worst.advice.margin_reason or "")
+    yield "advice", line(worst.advice.reason or "")
     clients = members_words(worst.recorded.members, shares=not of_metrics)
     yield "clients", line(clients, pages=() if len(worst.recorded.members) > 1 and not of_metrics else None)
 

@@ -97,7 +97,7 @@ if TYPE_CHECKING:
     from reconciler.traffic.judging.history_gaps import are_enough, hold_back, old_limit_reason
     from reconciler.traffic.judging.judged_quotas import rows_of_quotas
     from reconciler.traffic.judging.recommendations import SMALLEST, broker_loss_factor, margin_of, safe_limit
-    from reconciler.traffic.judging.verdicts import moment, target_fields
+    from reconciler.traffic.judging.verdicts import bare_row, moment
     from reconciler.traffic.kernels.exact_totals import TIME_BITS, first_places
     from reconciler.traffic.kernels.exact_totals import group_of as group_of_key
     from reconciler.traffic.kernels.exact_totals import pack as key_of_time

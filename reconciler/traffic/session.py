@@ -24,7 +24,7 @@ from reconciler.logs import log_event, timed_event
 from reconciler.ports import Progress
 from reconciler.traffic.spark_jobs import java_gateway, job_progress, raise_as_sentences
 from reconciler.traffic.spark_setup import SessionOptions, require_packages
-from reconciler.traffic.spark_versions import refuse_foreign_types, send_code
+from reconciler.traffic.spark_versions import refuse_foreign_types
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -203,7 +203,7 @@ def _started(options: SessionOptions, folder: str) -> SparkSession:
     if not options.local:
         code = code_archive(Path(folder))
         if code is not None:
-            send_code(session, code)
+            session.sparkContext.addPyFile(str(code))
     return session
 
 

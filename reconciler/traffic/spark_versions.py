@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -14,7 +13,7 @@ from reconciler.text import shown
 from reconciler.traffic.shuffle.block import pack_rows
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
 _PACKED: Final = pa.schema([("batch", pa.binary())])
 
@@ -46,14 +45,6 @@ def repartition_by_number(frame: DataFrame, count: int, column: str) -> DataFram
     return frame.repartition(count, column)
 
 
-def send_code(spark: SparkSession, archive: Path) -> None:
-    """Let workers import the modules of a zip file. PySpark 3.5 has no ``addArtifacts`` for classic sessions."""
-    if _is_old():
-        spark.sparkContext.addPyFile(str(archive))
-    else:
-        spark.addArtifacts(str(archive), pyfile=True)
-
-
 def refuse_foreign_types() -> None:
     """Let no file and no table bring a type of Python of its own, for the rest of this process.
 
@@ -76,9 +67,3 @@ def refuse_foreign_types() -> None:
 
     if known.__name__ != from_json.__name__:
         types.fromJson = staticmethod(from_json)
-
-
-def _is_old() -> bool:
-    from pyspark import __version__
-
-    return int(__version__.partition(".")[0]) < 4

@@ -51,7 +51,7 @@ _PARTS: Final[Mapping[str, tuple[str, str]]] = {
     "longest_s": ("over", "longest_s"), "longest_from": ("over", "longest_from"),
     "peak": ("peak", "rate"), "peak_bound": ("peak", "bound"), "least_safe": ("peak", "enough"),
     "recommended": ("advice", "recommended"), "recommended_reason": ("advice", "reason"), "safe": ("advice", "safe"),
-    "margin": ("advice", "margin"), "margin_reason": ("advice", "margin_reason"),
+    "margin": ("advice", "margin"),
 }  # fmt: skip
 """Names of the tests for fields of a row's parts."""
 _PLAIN: Final = BucketVerdict(
@@ -132,7 +132,6 @@ def full(name: str = "alice", client: str = "app") -> BacktestReport:
         safe=256_000.0,
         recommended=307_200.0,
         margin=0.5,
-        margin_reason="50 % because the history is 8 h long (15 % or more)",
         members=(member(name, client), member(None, None)),
         buckets_before=(BucketName(user=name, client_id=client), BucketName(user="", client_id="", other=((name, client),))),
         rates=rates(),

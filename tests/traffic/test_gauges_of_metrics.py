@@ -87,7 +87,7 @@ def test_the_text_of_gauges_has_samples_their_interval_and_a_recommendation_with
         "highest sample 1.173 KiB/s" in done.out
     )
     assert (
-        "recommended         16KiB: highest sample 1.173 KiB/s x 2.9 for 30 s gauges, and 50 % because the history is 3 h"
+        "advice              16KiB: highest sample 1.173 KiB/s x 2.9 for 30 s gauges, and 50 % because the history is 3 h"
         in done.out
     )
     assert "possible      user calm" in done.out, "800 B/s x 2.9 is above the limit"

@@ -30,7 +30,7 @@ from reconciler.traffic.judging.judged_quotas import (
     unjudged_findings,
     unused_quotas,
 )
-from reconciler.traffic.judging.verdicts import target_fields
+from reconciler.traffic.judging.verdicts import bare_row
 from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW, Integers
 from reconciler.traffic.kernels.second_sums import ThrottledRates, bounds, keys_of
 from reconciler.traffic.kinds import Kind
@@ -74,7 +74,7 @@ def test_clients_that_shared_limits_otherwise_name_their_quota_groups_from_befor
     before: dict[Entity, float], after: dict[Entity, float], names: list[list[tuple[str, str]]]
 ) -> None:
     grouping = grouped(before, after)
-    found = [target_fields(index, grouping)["limits"].buckets_before for index in range(len(grouping.targets))]
+    found = [bare_row(index, grouping).limits.buckets_before for index in range(len(grouping.targets))]
     assert [[(name.user, name.client_id) for name in some] for some in found] == names
 
 

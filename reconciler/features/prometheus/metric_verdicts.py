@@ -24,7 +24,7 @@ from __future__ import annotations
 import datetime
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 import pyarrow as pa
@@ -58,12 +58,12 @@ from reconciler.traffic import (
     Target,
     Window,
     are_enough,
+    bare_row,
     group_series,
     longest_throttle_ratio,
     moment,
     old_limit_reason,
     rows_of_quotas,
-    target_fields,
 )
 
 
@@ -141,8 +141,8 @@ def _verdict(index: int, world: _World) -> BucketVerdict:
     reports = verdict_of_reports(target, [*zip(members, earlier, strict=True)], metrics, then_known=world.then_known)
     first = (counts and counts.first) or moment(min(gauge.start_us for gauge in members))
     verdict, reason = _decided(target, metrics, reports, is_proven=is_proven, then_known=world.then_known)
-    return BucketVerdict(
-        **target_fields(index, grouping),
+    return replace(
+        bare_row(index, grouping),
         verdict=verdict,
         reason=reason,
         recorded=RecordedGroup(

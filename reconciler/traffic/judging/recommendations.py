@@ -108,7 +108,6 @@ def _advice(everywhere: Sequence[BucketVerdict], history: Provenance, present: f
         reason=reason,
         safe=safe if keeps is None else min(safe, keeps),
         margin=round((1 + margin) * loss - 1, 6) if keeps is None else kept_margin,
-        margin_reason=why if keeps is None else None,
     )
 
 

@@ -8,10 +8,9 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Final, TypedDict
+from typing import Final
 
 from reconciler.model import (
-    BucketName,
     BucketVerdict,
     HistoryNeeds,
     Member,
@@ -40,26 +39,15 @@ _NO_EXCESS: Final[Mapping[int, int]] = {}
 _MOST_NAMED: Final = 20
 
 
-class TargetFields(TypedDict):
-    """The fields of a ``BucketVerdict`` that its target decides, whatever the traffic."""
-
-    key: str
-    broker: int
-    name: BucketName
-    undecided: bool
-    limits: RowLimits
-    changed: bool
-
-
-def target_fields(index: int, grouping: Grouping) -> TargetFields:
-    """Return the fields of the target with this number."""
+def bare_row(index: int, grouping: Grouping) -> BucketVerdict:
+    """Return what the target with this number decides about its row, whatever the traffic: a clear row without any."""
     target = grouping.targets[index]
     before = [earlier for member in target.members if (earlier := grouping.before_of_series[member]) is not None]
     limits, limited = {earlier.value for earlier in before}, {earlier.bucket for earlier in before if earlier.value is not None}
     entities = {earlier.source for earlier in before if earlier.source is not None} - {target.after.source}
     moved = grouping.groups[index].before is None and target.after.value is not None and not target.undecided
     key, broker, name, undecided = target.place
-    return TargetFields(
+    return BucketVerdict(
         key=key,
         broker=broker,
         name=name,
@@ -72,6 +60,10 @@ def target_fields(index: int, grouping: Grouping) -> TargetFields:
             buckets_before=tuple(sorted(limited - {target.bucket})[:_MOST_NAMED]) if moved else (),
         ),
         changed=is_changed(index, grouping),
+        verdict=Verdict.CLEAR,
+        recorded=RecordedGroup(),
+        over=SecondsOver(),
+        peak=PeakRate(bound=PeakBound.LOWER),
     )
 
 
@@ -97,7 +89,7 @@ def target_verdicts(
     for index, target in enumerate(grouping.targets):
         if (whole := judged.groups.get(index)) is None:
             continue
-        side, fields, members = whole.sides[AFTER], target_fields(index, grouping), [series[member] for member in target.members]
+        side, row, members = whole.sides[AFTER], bare_row(index, grouping), [series[member] for member in target.members]
         over = _seconds_over(index, judged, grouping, most_certain(target, series, window))
         verdict = Verdict.THROTTLED if over.certain else Verdict.POSSIBLE if over.possible else Verdict.CLEAR
         peak, replay, excess = PeakRate(rate=whole.peak / target.kind.amounts_a_unit, bound=PeakBound.UPPER), None, _NO_EXCESS
@@ -107,7 +99,7 @@ def target_verdicts(
             refused = AFTER if target.kind is Kind.CONNECTION else REFUSED
             replay = ReplayCounts(
                 throttled=side.throttled,
-                before=sum(count.throttled_before for count in counts.values()) if fields["limits"].before else None,
+                before=sum(count.throttled_before for count in counts.values()) if row.limits.before else None,
                 refused=whole.sides[refused].throttled if len(whole.sides) > refused else None,
             )
             excess = {member: count.amount_over for member, count in counts.items()}
@@ -117,11 +109,11 @@ def target_verdicts(
         recording = throttled_recording(index, series, grouping, judged.groups, stated=stated)
         if recording is not None and verdict is Verdict.CLEAR:
             certain = 0.0 if replay is None else peak.rate
-            verdict, reason = Verdict.INCONCLUSIVE, recording.reason(fields["key"], fields["limits"].after, certain)
+            verdict, reason = Verdict.INCONCLUSIVE, recording.reason(row.key, row.limits.after, certain)
         starts = [client.start_us for client in members if client.start_us is not None]
         ends = [client.end_us for client in members if client.end_us is not None]
-        verdicts[index] = BucketVerdict(
-            **fields,
+        verdicts[index] = replace(
+            row,
             verdict=verdict,
             reason=reason,
             recorded=RecordedGroup(
@@ -132,7 +124,7 @@ def target_verdicts(
                 last=moment(max(ends)) if ends else None,
                 censored=recording is not None,
             ),
-            over=over if fields["limits"].before else replace(over, before=None),
+            over=over if row.limits.before else replace(over, before=None),
             peak=peak,
             replay=replay,
         )
@@ -276,13 +268,8 @@ def withhold_clear(
             parts.append(f"{count} of the night of the clock change not counted, since the local time occurs twice or never")
         if not parts:
             continue
-        row = made.get(number) or BucketVerdict(
-            **target_fields(number, grouping),
-            verdict=Verdict.CLEAR,
-            recorded=RecordedGroup(members=target_members(number, series, grouping)),
-            over=SecondsOver(),
-            peak=PeakRate(bound=PeakBound.LOWER),
-        )
+        if (row := made.get(number)) is None:
+            row = replace(bare_row(number, grouping), recorded=RecordedGroup(members=target_members(number, series, grouping)))
         made[number] = replace(row, recorded=replace(row.recorded, uncharged=unplaced + uncounted))
         if row.verdict is Verdict.CLEAR and (row.limits.after is not None or row.undecided):
             made[number] = replace(made[number], verdict=Verdict.INCONCLUSIVE, reason=" and ".join(parts))

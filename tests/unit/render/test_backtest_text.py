@@ -55,7 +55,7 @@ def test_details_have_each_broker_and_the_assumptions() -> None:
             "shared              these clients had other quota groups before: user alice, client-id app; alice app",
             "safe                250 KiB/s\n",
             "recommended         300 KiB/s\n",
-            "margin              50 % because the history is 8 h long (15 % or more)",
+            "advice              it is safe",
             "broker 1  throttled  ",
             "15 min (22 %), 15 min to 16 min  never       60 s from 20 Nov 08:00",
             "  inconclusive  user alice3",
