@@ -7,5 +7,5 @@ from typing import Final
 MANIFEST_KINDS: Final = (
     ("FindingsBaseline", "findings-baseline", "reconciler.features.findings_baseline.document:FINDINGS_BASELINE"),
 )
-BASELINE_CHECKS: Final = ("reconciler.features.findings_baseline.checks:baseline_findings",)
-BASELINE_WRITERS: Final = ("reconciler.features.findings_baseline.writing:write_findings_baseline",)
+BASELINE_CHECKS: Final = ("reconciler.features.findings_baseline.entries:baseline_findings",)
+BASELINE_WRITERS: Final = ("reconciler.features.findings_baseline.entries:write_findings_baseline",)

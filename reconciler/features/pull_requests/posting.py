@@ -1,9 +1,11 @@
-"""Keep one comment on a pull request true: find the pull request, rewrite or post the comment, and remove duplicates."""
+"""Keep one comment and its suggestions on a pull request true, whatever happened to them."""
 
 from __future__ import annotations
 
 import dataclasses
 import enum
+import hashlib
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +16,6 @@ from reconciler.features.pull_requests.comment_verdict import NO_PLAN, NOT_CHANG
 from reconciler.features.pull_requests.forge import Comment, Forge, Job, Request
 from reconciler.features.pull_requests.github import GitHub
 from reconciler.features.pull_requests.gitlab import GitLab
-from reconciler.features.pull_requests.review_comments import keep_suggestions
 from reconciler.features.pull_requests.sticky_comment import (
     CommentState,
     CommentStatus,
@@ -24,6 +25,8 @@ from reconciler.features.pull_requests.sticky_comment import (
     read_marker,
     render_sticky_comment,
 )
+from reconciler.features.pull_requests.suggestions import Suggestion, SuggestionSource
+from reconciler.render import fence
 
 PATIENCE: Final = 120.0
 """Seconds of waiting for rate limits and faults, in all."""
@@ -206,3 +209,63 @@ def _is_about(comment: Comment, cluster: str | None, author: str) -> bool:
     """Whether it is the tool's comment about this cluster: logins have no case, and any user can paste a marker."""
     marker = read_marker(comment.body)
     return marker is not None and marker.cluster == cluster and (comment.author or "").casefold() == author.casefold()
+
+
+_START: Final = "<!-- kafka-quotas:suggestion "
+_BAD_PLACE: Final = (400, 422)
+
+
+def keep_suggestions(
+    forge: Forge, request: Request, source: SuggestionSource | None, *, cluster: str | None, author: str
+) -> tuple[int, str | None]:
+    """Post, change and remove the suggestions by ``author`` about a cluster.
+
+    Returns how many stand on lines now, and why not all do: a forge that refuses is not an error, since the comment has the
+    same values.
+    """
+    count = 0
+    try:
+        diffs = forge.diffs(request) if source is not None else {}
+        wanted = source.suggestions(diffs) if source is not None else []
+        posted = [comment for comment in forge.review_comments(request) if (comment.author or "").casefold() == author.casefold()]
+        own = f"{_START}{_digest(cluster)} "
+        known = {comment.body.partition("\n")[0].strip(): comment for comment in posted if comment.body.startswith(own)}
+        for suggestion in wanted:
+            marker = f"{own}{_digest(suggestion.subject)} -->"
+            count += _keep(forge, request, suggestion, known.pop(marker, None), marker)
+        for comment in known.values():
+            forge.change_comment(request, comment, None)
+    except ForgeError as error:
+        return count, f"Suggestions were not all posted: {error}"
+    return count, None
+
+
+def _keep(forge: Forge, request: Request, suggestion: Suggestion, posted: Comment | None, marker: str) -> bool:
+    """Whether the suggestion stands on its line now."""
+    body, place = suggestion_body(suggestion, marker, forge.suggestion), suggestion.place
+    if posted is not None:
+        if (posted.path, posted.line) == (place.path, place.line):
+            if posted.body.replace("\r\n", "\n").rstrip() != body.rstrip():
+                forge.change_comment(request, posted, body)
+            return True
+        forge.change_comment(request, posted, None)
+    try:
+        forge.comment_line(request, place, body)
+    except ForgeError as error:
+        # A line that the forge does not show: it decides.
+        if error.status in _BAD_PLACE:
+            return False
+        raise
+    return True
+
+
+def suggestion_body(suggestion: Suggestion, marker: str, language: str) -> str:
+    """The comment: its marker, the reason, and the lines to commit."""
+    lines = "\n".join(suggestion.lines)
+    ticks = fence(lines)
+    return f"{marker}\n{suggestion.words}\n\n{ticks}{language}\n{lines}\n{ticks}\n"
+
+
+def _digest(part: str | None) -> str:
+    """A part of a marker: a name in it could end the line."""
+    return hashlib.sha256(json.dumps(part).encode()).hexdigest()[:16]

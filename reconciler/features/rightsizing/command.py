@@ -109,8 +109,7 @@ def _write(where: str | None, intent: Intent, report: SizingReport) -> None:
     """Change the manifests. Raises ``ReconcilerError``."""
     if where is None:
         return
-    from reconciler.features.rightsizing.edits import write_values
-    from reconciler.features.rightsizing.owner_requests import keep_requests
+    from reconciler.features.rightsizing.edits import keep_requests, write_values
 
     for sentence in (write_values if where == "files" else keep_requests)(intent, report):
         output.tell(sentence)

@@ -62,7 +62,7 @@ class InitArguments:
 
 def init(args: InitArguments) -> Result:
     """Write the files."""
-    from reconciler.features.starting.export import connection_to_write, require_free
+    from reconciler.features.starting.manifests import connection_to_write, require_free
     from reconciler.features.starting.repository import CLUSTER_FOLDER, TEMPLATE_CLUSTERS, make_repository, require_workflows
     from reconciler.model import ClusterSpec
 
@@ -160,7 +160,7 @@ def export(args: ExportArguments) -> Result:
     """Read the cluster, and write the files."""
     from reconciler.cli.output import LiveProgress
     from reconciler.documents import FINDINGS, FindingList
-    from reconciler.features.starting.export import export_cluster, require_free
+    from reconciler.features.starting.manifests import export_cluster, require_free
     from reconciler.resolution import callback_notes
     from reconciler.workflows import load_target, open_cluster
 

@@ -11,8 +11,15 @@ from typing import Final
 
 import reconciler
 from reconciler.errors import UsageError
-from reconciler.features.starting.export import schema_files, write_files
-from reconciler.features.starting.manifests import SCHEMA_FOLDER, Export, emit, name_of_cluster, traffic_setting
+from reconciler.features.starting.manifests import (
+    SCHEMA_FOLDER,
+    Export,
+    emit,
+    name_of_cluster,
+    schema_files,
+    traffic_setting,
+    write_files,
+)
 from reconciler.files import bundled_folder
 from reconciler.manifest import REPOSITORY_FILE
 from reconciler.model import Connection, CurrentState, MetricServer, TrafficKind, TrafficPlace, escaped, slug_of

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import UnreachableError
-from reconciler.features.starting.export import connection_to_write
+from reconciler.features.starting.manifests import connection_to_write
 from reconciler.model.cluster import ClusterSpec, Connection
 from reconciler.workflows.connect import Access, known_principal, open_cluster, transport_security
 from tests.builders import cluster_spec
