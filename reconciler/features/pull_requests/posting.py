@@ -25,7 +25,7 @@ from reconciler.features.pull_requests.sticky_comment import (
     read_marker,
     render_sticky_comment,
 )
-from reconciler.features.pull_requests.suggestions import Suggestion, SuggestionSource
+from reconciler.features.pull_requests.suggestions import Suggestion
 from reconciler.render import fence
 
 PATIENCE: Final = 120.0
@@ -131,16 +131,6 @@ def post_comment(forge: Forge, job: Job, wanted: CommentRequest, *, author: str 
     )
 
 
-def _keep_suggestions(forge: Forge, request: Request, wanted: CommentRequest, *, author: str) -> tuple[int, str | None]:
-    """Post the suggestions for a plan of the newest commit. A fork gets none, because its users decide about its commits."""
-    status = wanted.status
-    newest = status.commit is not None and request.commit.startswith(status.commit.lower())
-    if status.state not in _PLANNED or not newest or request.is_fork:
-        return 0, None
-    source = wanted.content.suggestions if wanted.content is not None and status.state is CommentState.PLANNED else None
-    return keep_suggestions(forge, request, source, cluster=wanted.cluster, author=author)
-
-
 def _set_status(
     forge: Forge, request: Request, wanted: CommentRequest, *, address: str | None
 ) -> tuple[Conclusion | None, str | None]:
@@ -215,22 +205,23 @@ _START: Final = "<!-- kafka-quotas:suggestion "
 _BAD_PLACE: Final = (400, 422)
 
 
-def keep_suggestions(
-    forge: Forge, request: Request, source: SuggestionSource | None, *, cluster: str | None, author: str
-) -> tuple[int, str | None]:
-    """Post, change and remove the suggestions by ``author`` about a cluster.
+def _keep_suggestions(forge: Forge, request: Request, wanted: CommentRequest, *, author: str) -> tuple[int, str | None]:
+    """Post, change and remove the suggestions by ``author`` for a plan of the newest commit.
 
-    Returns how many stand on lines now, and why not all do: a forge that refuses is not an error, since the comment has the
-    same values.
+    A fork gets none, because its users decide about its commits. Returns how many stand on lines now, and why not all do: a forge
+    that refuses is not an error, since the comment has the same values.
     """
-    count = 0
+    status, count = wanted.status, 0
+    newest = status.commit is not None and request.commit.startswith(status.commit.lower())
+    if status.state not in _PLANNED or not newest or request.is_fork:
+        return 0, None
+    source = wanted.content.suggestions if wanted.content is not None and status.state is CommentState.PLANNED else None
     try:
-        diffs = forge.diffs(request) if source is not None else {}
-        wanted = source.suggestions(diffs) if source is not None else []
+        suggestions = source.suggestions(forge.diffs(request)) if source is not None else []
         posted = [comment for comment in forge.review_comments(request) if (comment.author or "").casefold() == author.casefold()]
-        own = f"{_START}{_digest(cluster)} "
+        own = f"{_START}{_digest(wanted.cluster)} "
         known = {comment.body.partition("\n")[0].strip(): comment for comment in posted if comment.body.startswith(own)}
-        for suggestion in wanted:
+        for suggestion in suggestions:
             marker = f"{own}{_digest(suggestion.subject)} -->"
             count += _keep(forge, request, suggestion, known.pop(marker, None), marker)
         for comment in known.values():
