@@ -113,14 +113,6 @@ def effect_of(client: Known, key: str, was: Candidate | None, now: Candidate | N
     return None if same else Effect(client=client, key=key, before=before, after=after)
 
 
-def address_effect(before: AddressTable, after: AddressTable, address: KnownAddress) -> Effect | None:
-    """The effect on an address. ``None``: the same limit, or unclear because its spellings disagree in one of the states."""
-    was, now = before.resolve(address.ip), after.resolve(address.ip)
-    if was.unclear or now.unclear:
-        return None
-    return effect_of(address, ADDRESS_KEY, *(next(iter(answer.candidates), None) for answer in (was, now)))
-
-
 def _changed_entities(before: QuotaTable, after: QuotaTable) -> tuple[Entity, ...]:
     """Entities that have another value for some key, in no particular order."""
     return tuple(
@@ -191,7 +183,10 @@ class _AddressEffects:
         name = address.ip
         if not self.reaches_everyone and (name is OTHER or canonical_address(name) not in self.names):
             return None
-        return address_effect(self._was, self._now, address)
+        was, now = self._was.resolve(name), self._now.resolve(name)
+        if was.unclear or now.unclear:
+            return None
+        return effect_of(address, ADDRESS_KEY, *(next(iter(answer.candidates), None) for answer in (was, now)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

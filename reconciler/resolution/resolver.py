@@ -91,12 +91,7 @@ class Resolver:
 
     def __init__(self, quotas: QuotaTable, key: str) -> None:
         """Entities of other types (ip, unknown ones) and without the key are left out."""
-        levels = _no_levels()
-        for entity, values in quotas.items():
-            value = values.get(key)
-            names = None if value is None else client_names(entity)
-            if value is not None and names is not None:
-                _put(levels, names, entity, value)
+        levels = _tables(quotas, (key,))[key]
         self._levels = levels
         self._remembered: frozenset[GroupedBy] = frozenset()
         self._pairs_of: tuple[dict[ClientName | None, list[Candidate]], dict[ClientName | None, list[Candidate]]] | None = None
@@ -106,15 +101,7 @@ class Resolver:
     @classmethod
     def by_key(cls, quotas: QuotaTable, keys: Iterable[str]) -> dict[str, Resolver]:
         """One for each key, all built in one walk over the entities."""
-        tables = {key: _no_levels() for key in keys}
-        for entity, values in quotas.items():
-            names = client_names(entity)
-            if names is None:
-                continue
-            for key, value in values.items():
-                if key in tables:
-                    _put(tables[key], names, entity, value)
-        return {key: cls._over(levels) for key, levels in tables.items()}
+        return {key: cls._over(levels) for key, levels in _tables(quotas, keys).items()}
 
     @classmethod
     def _over(cls, levels: _Levels, remembered: frozenset[GroupedBy] = frozenset()) -> Resolver:
@@ -267,8 +254,16 @@ class Resolver:
         return next((_grouped_by(c) for c in self.candidates(user, client_id) if c), GroupedBy.CLIENT_ID)
 
 
-def _no_levels() -> _Levels:
-    return tuple({} for _ in CLIENT_PRECEDENCE)
+def _tables(quotas: QuotaTable, keys: Iterable[str]) -> dict[str, _Levels]:
+    tables: dict[str, _Levels] = {key: tuple({} for _ in CLIENT_PRECEDENCE) for key in keys}
+    for entity, values in quotas.items():
+        names = client_names(entity)
+        if names is None:
+            continue
+        for key, value in values.items():
+            if key in tables:
+                _put(tables[key], names, entity, value)
+    return tables
 
 
 def _used(levels: _Levels) -> tuple[list[_Searched], list[_Searched]]:

@@ -218,10 +218,14 @@ class ZooKeeperCluster:
             self._checks.require_writable()
         writer = QuotaWriter(self._client, self._pipeline, self._acls, self._checks)
         with timed_event(_log, "alterations answered", entities=len(alterations), validate_only=validate_only):
-            if not validate_only:
-                return _written(writer, alterations)
-            with translate_errors():
-                return writer.check(alterations)
+            try:
+                return writer.check(alterations) if validate_only else writer.write(alterations)
+            except CLIENT_ERRORS as error:
+                if not writer.committed:
+                    raise translated_error(error) from error
+                log_event(_log, "answer to a write lost", level=logging.INFO, reason=type(error).__name__)
+                msg = f"the answer to a write was lost: {translated_error(error)}. It may or may not have been done"
+                raise OutcomeUnknownError(msg) from error
 
     @contextlib.contextmanager
     def exclusive(self, holder: str) -> Iterator[None]:
@@ -244,13 +248,12 @@ class ZooKeeperCluster:
             if code == UNSUPPORTED_VERSION:
                 raise UnsupportedClusterError(f"the filter was refused with error {code}: {words}")
             raise RequestRefusedError(f"the filter was refused with error {code}: {words}", error_code=code)
-        reader = NodeReader(self._client, self._pipeline)
         with translate_errors():
             if not is_read_only(self._client):
                 # The server that answers may not have seen yet what another one has written.
                 self._client.sync("/")
             with timed_event(_log, "nodes read") as event:
-                nodes = reader.read()
+                nodes = read_nodes(self._client, self._pipeline)
                 event |= {"entities": len(nodes.entities), "unreadable": len(nodes.unreadable)}
         return nodes
 
@@ -264,17 +267,6 @@ class ZooKeeperCluster:
         except (ValueError, KeyError, TypeError):
             return None
         return cluster_id if isinstance(cluster_id, str) else None
-
-
-def _written(writer: QuotaWriter, alterations: Sequence[Alteration]) -> Sequence[AlterationResult]:
-    try:
-        return writer.write(alterations)
-    except CLIENT_ERRORS as error:
-        if not writer.committed:
-            raise translated_error(error) from error
-        log_event(_log, "answer to a write lost", level=logging.INFO, reason=type(error).__name__)
-        msg = f"the answer to a write was lost: {translated_error(error)}. It may or may not have been done"
-        raise OutcomeUnknownError(msg) from error
 
 
 def _require_one_each(alterations: Sequence[Alteration]) -> None:
@@ -305,67 +297,56 @@ class _Place(NamedTuple):
     path: str
     node: str
     kind: str
-    above: tuple[tuple[str, EntityName], ...] = ()
-    is_unreached: bool = False
-    """It is below a user that no broker looks for."""
+    above: tuple[tuple[str, EntityName], ...] | None = ()
+    """``None``: it is below a user that no broker looks for."""
 
 
-class NodeReader:
-    """Reads quotas over one connection. Every method raises kazoo's errors."""
-
-    def __init__(self, client: KazooClient, pipeline: Pipeline) -> None:
-        self._client = client
-        self._pipeline = pipeline
-
-    def read(self) -> ReadNodes:
-        """Read the nodes of all entities."""
-        read_nodes = ReadNodes()
-        nodes = self._pipeline.ask(self._client.get_children_async, _FOLDERS)
-        tops = (_Place(f"{folder}/{node}", node, _FOLDERS[folder]) for folder, names in list(nodes) for node in names or ())
-        parents = [top for top, children in self._read_into(read_nodes, tops) if children and top.kind == _USER]
-        for _ in self._read_into(read_nodes, self._clients_of(parents, read_nodes)):
-            pass
-        return read_nodes
-
-    def _clients_of(self, users: Iterable[_Place], read_nodes: ReadNodes) -> Iterator[_Place]:
-        get_children = self._client.get_children_async
-        for user, nodes in self._pipeline.ask(lambda user: get_children(clients_of(user.path)), users):
-            name = name_of_node(user.node)
-            above = ((_USER, name),) if name is not None else ()
-            read_nodes.clients[user.path] = len(nodes or ())
-            for node in nodes or ():
-                yield _Place(f"{clients_of(user.path)}/{node}", node, _CLIENT, above, name is None)
-
-    def _read_into(self, read_nodes: ReadNodes, places: Iterable[_Place]) -> Iterator[tuple[_Place, int]]:
-        """Take over what the nodes state; yields each that is there with its number of children."""
-        get = self._client.get_async
-        for place, read in self._pipeline.ask(lambda place: get(place.path), places):
-            if read is not None:
-                data, stat = read
-                _take(read_nodes, place, data, stat.version)
-                yield place, stat.numChildren
+def read_nodes(client: KazooClient, pipeline: Pipeline) -> ReadNodes:
+    """Read the nodes of all entities. Raises kazoo's errors."""
+    nodes = ReadNodes()
+    folders = list(pipeline.ask(client.get_children_async, _FOLDERS))
+    tops = [_Place(f"{folder}/{node}", node, _FOLDERS[folder]) for folder, names in folders for node in names or ()]
+    users, below = _read_into(nodes, client, pipeline, tops), []
+    for user, names in pipeline.ask(lambda user: client.get_children_async(clients_of(user.path)), users):
+        name = name_of_node(user.node)
+        above = None if name is None else ((_USER, name),)
+        nodes.clients[user.path] = len(names or ())
+        below += [_Place(f"{clients_of(user.path)}/{node}", node, _CLIENT, above) for node in names or ()]
+    _read_into(nodes, client, pipeline, below)
+    return nodes
 
 
-def _take(read_nodes: ReadNodes, place: _Place, data: bytes | None, version: int) -> None:
+def _read_into(nodes: ReadNodes, client: KazooClient, pipeline: Pipeline, places: Iterable[_Place]) -> list[_Place]:
+    """Take over what the nodes at these places state, and return the users with client-ids among them."""
+    users = []
+    for place, read in pipeline.ask(lambda place: client.get_async(place.path), places):
+        if read is not None:
+            data, stat = read
+            _take(nodes, place, data, stat.version)
+            users += [place] if stat.numChildren and place.kind == _USER else []
+    return users
+
+
+def _take(nodes: ReadNodes, place: _Place, data: bytes | None, version: int) -> None:
     name = address_of_node(place.node) if place.kind == _IP else name_of_node(place.node)
-    if name is None or place.is_unreached:
+    if name is None or place.above is None:
         reason = _NO_ADDRESS if place.kind == _IP else _UNREACHED
         if data:
-            read_nodes.unreadable.append(UnreadableNode(path=place.path, reason=reason))
+            nodes.unreadable.append(UnreadableNode(path=place.path, reason=reason))
         return
     entity = Entity(parts=(*place.above, (place.kind, name)))
     try:
         node = parse_node(data)
         quotas, unreadable = read_quotas(node.config, entity.types)
     except UnreadableNodeError as error:
-        read_nodes.unreadable.append(UnreadableNode(path=place.path, reason=str(error), entity=entity))
+        nodes.unreadable.append(UnreadableNode(path=place.path, reason=str(error), entity=entity))
         return
     if node.is_empty:
-        read_nodes.empty[place.path] = version
+        nodes.empty[place.path] = version
     if quotas:
-        read_nodes.entities[entity] = quotas
+        nodes.entities[entity] = quotas
     if unreadable:
-        read_nodes.unreadable.append(UnreadableNode(path=place.path, reason="; ".join(unreadable), entity=entity))
+        nodes.unreadable.append(UnreadableNode(path=place.path, reason="; ".join(unreadable), entity=entity))
 
 
 @contextlib.contextmanager
