@@ -44,10 +44,6 @@ CLIENT_ID_TAG: Final = "client-id"
 _Pair: TypeAlias = tuple[EntityName | None, EntityName | None]
 
 
-METHODS: Final = (
-    "quota_metric_tags", "quota_limit", "update_quota", "remove_quota", "quota_reset_required", "update_cluster_metadata",
-)  # fmt: skip
-"""What a class is looked at for before it is used."""
 _OF_CLIENTS: Final = frozenset({EntityType.USER.value, EntityType.CLIENT_ID.value})
 GROUP_TAG: Final = "group"
 _INTERNAL: Final = "__"
@@ -130,6 +126,8 @@ class QuotaCallback(Protocol):
         ...
 
 
+METHODS: Final = tuple(name for name in vars(QuotaCallback) if not name.startswith("_"))
+"""What a class is looked at for before it is used."""
 MakeCallback = Callable[[], QuotaCallback]
 """A new instance, as a broker makes one when it starts."""
 
