@@ -98,7 +98,7 @@ def _write(result: Result, files: Sequence[OutFile]) -> None:
 
 def show_findings(findings: Sequence[Finding], form: str, files: Sequence[OutFile]) -> None:
     """Print findings in place of a result; on stderr, where the format has no form of them."""
-    result = result_of_findings(findings)
+    result = _result_of_findings(findings)
     if _has(result, form):
         show(result, form, files)
     else:
@@ -109,18 +109,17 @@ def write_fault(error: ReconcilerError, rule: str, files: Sequence[OutFile]) -> 
     """Write what stopped a command to the files of ``--out``, as a finding of this rule. Raises ``FileAccessError``."""
     from reconciler.model import Finding, rules
 
-    _write(result_of_findings([Finding(id=rule, severity=rules("result")[rule].severity, message=str(error))]), files)
+    _write(_result_of_findings([Finding(id=rule, severity=rules("result")[rule].severity, message=str(error))]), files)
 
 
-def result_of_findings(findings: Sequence[Finding], counts: Mapping[str, int] | None = None) -> Result:
-    """Findings in each form that there is of them. ``counts``: of files, clusters and entities."""
+def _result_of_findings(findings: Sequence[Finding]) -> Result:
     from reconciler.documents import FINDINGS, FindingList
     from reconciler.render import findings_lines, findings_outputs, findings_view
 
     return Result(
         view=lambda: findings_lines(findings),
         page=lambda: findings_view(findings),
-        document=lambda: FINDINGS.write(FindingList.of(findings, counts)),
+        document=lambda: FINDINGS.write(FindingList.of(findings)),
         findings=lambda: findings,
         forms={"outputs": lambda: findings_outputs(findings)},
     )

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from reconciler.cli import option_groups
+from reconciler.cli import exit_codes, option_groups
 from reconciler.cli.declaration import option
-from reconciler.cli.results import VALIDATE_FORMATS, OutFile, Result, result_of_findings
+from reconciler.cli.results import VALIDATE_FORMATS, OutFile, Result
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
@@ -42,8 +42,9 @@ class ValidateArguments:
 def run(args: ValidateArguments) -> Result:
     """Check; exit 1 when a finding is at or above ``--fail-on``."""
     from reconciler.cli.output import LiveProgress
+    from reconciler.documents import FINDINGS, FindingList
     from reconciler.model import Severity
-    from reconciler.render import validation_lines
+    from reconciler.render import findings_outputs, findings_view, validation_lines
     from reconciler.workflows import References, stop_on, validate_manifests
 
     with LiveProgress() as progress:
@@ -54,9 +55,13 @@ def run(args: ValidateArguments) -> Result:
     if args.write_baseline is not None:
         whole = args.cluster is None and checked.loaded.complete
         return Result(notes=(_write_baseline(args.write_baseline, checked.findings, checked.loaded, whole=whole),))
-    return replace(
-        result_of_findings(checked.findings, counts),
+    return Result(
+        exit=exit_codes.DONE,
         view=lambda: validation_lines(checked.findings, **counts),
+        document=lambda: FINDINGS.write(FindingList.of(checked.findings, counts)),
+        findings=lambda: checked.findings,
+        page=lambda: findings_view(checked.findings),
+        forms={"outputs": lambda: findings_outputs(checked.findings)},
         then=lambda: stop_on(checked.findings, Severity(args.fail_on)),
     )
 
