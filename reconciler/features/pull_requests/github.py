@@ -75,9 +75,9 @@ class GitHub(Forge):
     def job(cls, environment: Mapping[str, str]) -> Job:
         """The run and its event. Raises ``FileAccessError`` for a file that cannot be read or is not an event."""
         server, repository, run = (environment.get(f"GITHUB_{name}", "") for name in ("SERVER_URL", "REPOSITORY", "RUN_ID"))
-        known = server and repository
+        known, event = server and repository, environment.get("GITHUB_EVENT_PATH")
         return dataclasses.replace(
-            _event(environment.get("GITHUB_EVENT_PATH")),
+            job_of_event(_read_event(event)) if event else Job(),
             repository=repository or None,
             link=f"{server}/{repository}/actions/runs/{run}" if known and _NUMBER.fullmatch(run) else None,
             files=f"{server}/{repository}/blob" if known else None,
@@ -174,16 +174,13 @@ class GitHub(Forge):
         return f"/repos/{self.repository}"
 
 
-def _event(name: str | None) -> Job:
-    if not name:
-        return Job()
+def _read_event(name: str) -> object:
     try:
-        document = json.loads(Path(name).read_text(encoding="utf-8"))
+        return json.loads(Path(name).read_text(encoding="utf-8"))
     except OSError as error:
         raise FileAccessError(f"cannot read {name}, the event of this run: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
         raise FileAccessError(f"{name} is not the event of a workflow run: {error}") from error
-    return job_of_event(document)
 
 
 def job_of_event(document: object) -> Job:
