@@ -37,4 +37,4 @@ COMMANDS: Final = (
     ),
 )
 
-RUN_CONTEXTS: Final = ("reconciler.features.pull_requests.run_context:run_context",)
+RUN_CONTEXTS: Final = ("reconciler.features.pull_requests.posting:run_context",)

@@ -129,7 +129,9 @@ class _Results:
     def __init__(self, report: BacktestReport | None) -> None:
         self.report = report
         self.unjudged = {(change.entity, change.key): change for change in report.unjudged} if report else {}
-        self.failed = set(_failed(report)) if report else set()
+        rules = report.rules if report else ()
+        self.failed: set[tuple[object, str]] = {(bucket.bucket, bucket.key) for rule in rules for bucket in rule.failed}
+        self.failed |= {(change.entity, change.key) for rule in rules for change in rule.unjudged}
         """Quota groups, and entities without traffic, that a rule forbids."""
         self.every = changed_groups(report) if report else ()
         self.used: set[tuple[object, ...]] = set()
@@ -184,12 +186,6 @@ class _Results:
                     removed=unjudged.after is None,
                     unjudged=unjudged,
                 )
-
-
-def _failed(report: BacktestReport) -> Iterator[tuple[object, str]]:
-    for rule in report.rules:
-        yield from ((bucket.bucket, bucket.key) for bucket in rule.failed)
-        yield from ((change.entity, change.key) for change in rule.unjudged)
 
 
 def _of_plan(plan: Plan, results: _Results) -> Iterator[ChangeRow]:

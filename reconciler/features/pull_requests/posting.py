@@ -1,13 +1,14 @@
-"""Keep one comment and its suggestions on a pull request true, whatever happened to them."""
+"""What a job keeps on its forge, one comment with its suggestions and its status, and what it asks: who merged and approved."""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import enum
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -26,6 +27,8 @@ from reconciler.features.pull_requests.sticky_comment import (
     render_sticky_comment,
 )
 from reconciler.features.pull_requests.suggestions import Suggestion
+from reconciler.model import JobFacts, RunContext
+from reconciler.ports import SystemClock
 from reconciler.render import fence
 
 PATIENCE: Final = 120.0
@@ -260,3 +263,37 @@ def suggestion_body(suggestion: Suggestion, marker: str, language: str) -> str:
 def _digest(part: str | None) -> str:
     """A part of a marker: a name in it could end the line."""
     return hashlib.sha256(json.dumps(part).encode()).hexdigest()[:16]
+
+
+_CONTEXT_PATIENCE: Final = 20.0
+"""Seconds of waiting for who merged a commit: the run goes on meanwhile."""
+
+
+def run_context(environment: Mapping[str, str]) -> Iterator[RunContext]:
+    """Yield what the variables of a job state, and then what its forge knows too, if the job has a token.
+
+    Yields nothing outside of a job. Raises ``ForgeError``, ``FileAccessError`` and ``UsageError``.
+    """
+    forge = job_forge(environment)
+    if forge is None:
+        return
+    job = forge.job(environment)
+    commit = environment.get(forge.commit_variable) or None
+    facts = JobFacts(
+        source=f"variables of the {forge.title} job",
+        run=job.link,
+        commit=commit,
+        started_by=next((environment[name] for name in forge.starter_variables if environment.get(name)), None),
+    )
+    yield RunContext(job=facts)
+    if not environment.get(forge.login_variable):
+        return
+    with contextlib.closing(forge.connect(environment, clock=SystemClock(), patience=_CONTEXT_PATIENCE)) as api:
+        numbers = [] if job.request is None else [job.request]
+        if not numbers and commit is not None:
+            # The one request that became exactly this commit.
+            pushed = dataclasses.replace(job, commit=commit, head=None, pushed=True)
+            doing = f"look for the {api.request} of commit {commit} in {api.repository}"
+            numbers = [number for number, exact in api.candidates(pushed, doing) if exact]
+        if len(numbers) == 1:
+            yield RunContext(job=facts, pull_request=api.merged(numbers[0]))

@@ -146,7 +146,8 @@ def judge_use(
     part = percent_text(use.highest / limit) if limit else "all"
     highest = f"the highest rate is {rate(key.value, use.highest)}, {part} of the limit"
     if use.verdict is Verdict.THROTTLED:
-        words = "a request was throttled under this limit" if not use.over else f"throttled in {_share(use.over)} of active time"
+        share = "under 0.1 %" if use.over < 0.001 else percent_text(use.over)
+        words = f"throttled in {share} of active time" if use.over else "a request was throttled under this limit"
         return _raised(key, limit, use, f"{words}, and {highest}", at_any_rate=True)
     return _unthrottled(key, limit, use, highest, history, rules)
 
@@ -205,7 +206,3 @@ def _doubt_to_lower(use: QuotaUse, history: Provenance) -> str | None:
     if history.end - use.last >= WEEKS:
         return f"no traffic was recorded since {use.last:%Y-%m-%d}"
     return use.doubt
-
-
-def _share(share: float) -> str:
-    return "under 0.1 %" if share < 0.001 else percent_text(share)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 import pytest
 
 from reconciler.cli.run_context import ContextLookup
-from reconciler.features.pull_requests.run_context import run_context
+from reconciler.features.pull_requests.posting import run_context
 from reconciler.model import JobFacts, RunContext
 from tests.support import gitlab_server as gitlab
 from tests.support.github_server import HEAD, NUMBER, REPOSITORY, TOKEN, Fault, GitHubServer, github_server, pull_request, review
