@@ -211,7 +211,6 @@ if TYPE_CHECKING:
         bucket_words,
         group_verdicts,
         peak_of,
-        worst_of_buckets,
     )
 
 __getattr__ = lazy_face(__name__)

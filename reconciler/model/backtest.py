@@ -15,7 +15,7 @@ from reconciler.model.finding import Finding, Span
 from reconciler.model.metric_samples import JudgedQuotas, Observations
 from reconciler.model.plan import ManifestCommit
 from reconciler.model.quota import QuotaKey
-from reconciler.model.verdict import CONTROLLER, BucketVerdict, Form, Verdict, worst_of_buckets
+from reconciler.model.verdict import CONTROLLER, BucketVerdict, Form, Verdict, group_verdicts
 
 NOT_RECORDED: Final = "traffic-not-recorded"
 """Id of the finding about a changed quota that limits no recorded traffic."""
@@ -237,7 +237,7 @@ class BacktestReport:
     @property
     def counts(self) -> GroupCounts:
         """The counts of all quota groups."""
-        groups = Counter((group.changed, group.verdict) for group in worst_of_buckets(self.verdicts))
+        groups = Counter((group.worst.changed, group.verdict) for group in group_verdicts(self.verdicts))
         changed, unchanged = ({verdict: groups[is_changed, verdict] for verdict in Verdict} for is_changed in (True, False))
         return GroupCounts(changed=changed, unchanged=unchanged, rows=len(self.verdicts))
 

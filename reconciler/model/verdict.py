@@ -167,7 +167,7 @@ class SecondsOver:
     certain: int = 0
     """Seconds that are proven to be over."""
     seconds: int = 0
-    """The best estimate."""
+    """The best estimate, never below ``certain``."""
     possible: int = 0
     """Seconds that are not proven to be clear."""
     before: int | None = None
@@ -290,14 +290,6 @@ class BucketVerdict:
         return None if self.limits.after is None or not self.peak.rate else self.limits.after / self.peak.rate
 
 
-def worst_of_buckets(verdicts: Sequence[BucketVerdict]) -> tuple[BucketVerdict, ...]:
-    """Return the first row of each quota group and key. ``verdicts``: in the order of a report, so that it is the worst."""
-    worst: dict[tuple[object, ...], BucketVerdict] = {}
-    for verdict in verdicts:
-        worst.setdefault(verdict.group, verdict)
-    return tuple(worst.values())
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeOver:
     """How long a quota group is over its limit: seconds, and shares of the active seconds from 0 to 1.
@@ -320,8 +312,8 @@ class TimeOver:
         known = list(rows)
         before = [row.over.before for row in known]
         return cls(
-            seconds=max((max(row.over.seconds, row.over.certain) for row in known), default=0),
-            share=max((_share(max(row.over.seconds, row.over.certain), row) for row in known), default=0.0),
+            seconds=max((row.over.seconds for row in known), default=0),
+            share=max((row.over.share for row in known), default=0.0),
             certain=max((row.over.certain for row in known), default=0),
             possible=max((row.over.possible for row in known), default=0),
             possible_share=max((_share(row.over.possible, row) for row in known), default=0.0),

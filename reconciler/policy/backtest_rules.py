@@ -101,11 +101,8 @@ class FailingRows:
 
 
 def _seconds(bucket_verdict: BucketVerdict) -> int:
-    return (
-        bucket_verdict.over.possible
-        if bucket_verdict.verdict is Verdict.POSSIBLE
-        else max(bucket_verdict.over.seconds, bucket_verdict.over.certain)
-    )
+    over = bucket_verdict.over
+    return over.possible if bucket_verdict.verdict is Verdict.POSSIBLE else over.seconds
 
 
 def _clients(bucket_verdict: BucketVerdict) -> Iterator[Entity]:

@@ -120,16 +120,15 @@ def _joined(place: Integers, counts: Sequence[Flags | Integers], rates: Sequence
 
 def by_group(table: pa.Table, grid: Grid) -> dict[int, Points]:
     """Rows as ``points_of`` makes them, spread over the intervals."""
-    place = numbers_of(table, "place")
-    points_of = {}
+    place, points_of = numbers_of(table, "place"), {}
     for group in np.unique(place // grid.count).tolist():
         rows = np.flatnonzero(place // grid.count == group)
-        at = place[rows] % grid.count
-        counts = [np.zeros(grid.count, dtype=np.int64) for _ in _COUNTS[1:]]
-        rates = [np.zeros(grid.count), np.zeros(grid.count)]
-        for target, name in zip([*counts, *rates], [*_COUNTS[1:], "rate", "upper"], strict=True):
-            target[at] = table.column(name).to_numpy(zero_copy_only=False)[rows]
-        points_of[group] = Points(rates[0], rates[1], *counts)
+        columns = {}
+        for name in Points.__slots__:
+            values = table.column(name).to_numpy(zero_copy_only=False)
+            columns[name] = np.zeros(grid.count, dtype=values.dtype)
+            columns[name][place[rows] % grid.count] = values[rows]
+        points_of[group] = Points(**columns)
     return points_of
 
 

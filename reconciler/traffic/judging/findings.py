@@ -30,7 +30,6 @@ from reconciler.model import (
     bucket_words,
     compose,
     flag_part,
-    worst_of_buckets,
 )
 from reconciler.text import amount_part, bound_text, duration, number_text, rate_part
 from reconciler.traffic.judging.grouping import Grouping, Series
@@ -173,7 +172,7 @@ def reason_findings(verdicts: Iterable[BucketVerdict]) -> Iterator[Finding]:
             reason = CENSORED if verdict.recorded.censored else verdict.reason
             reasons.setdefault(reason or "the history does not show enough", []).append(verdict)
     for reason, rows in reasons.items():
-        count = len(worst_of_buckets(rows))
+        count = len({row.group for row in rows})
         what = (
             "1 quota group that this change touches is" if count == 1 else f"{count:,} quota groups that this change touches are"
         )

@@ -23,7 +23,6 @@ from reconciler.model import (
     RowPlace,
     SecondsOver,
     Verdict,
-    worst_of_buckets,
 )
 from reconciler.text import count_of
 from reconciler.traffic.judging.exact import AFTER, BEFORE, JudgedGroups, SeriesCounts
@@ -235,7 +234,7 @@ def worth_a_plot(verdicts: Sequence[BucketVerdict], most: int) -> tuple[BucketVe
     """The rows, on all brokers, of the worst quota groups that the change touches or that are over a limit."""
     shown = [verdict for verdict in verdicts if verdict.changed or verdict.verdict in (Verdict.THROTTLED, Verdict.POSSIBLE)]
     known = [verdict for verdict in shown if not verdict.undecided]
-    chosen = {verdict.group for verdict in worst_of_buckets(known)[:most]}
+    chosen = list(dict.fromkeys(verdict.group for verdict in known))[:most]
     return tuple(verdict for verdict in verdicts if verdict.group in chosen)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reconciler.model import worst_of_buckets
+from reconciler.model import group_verdicts
 from tests.support.backtest_reports import verdict
 
 
@@ -16,5 +16,5 @@ def test_the_worst_row_of_a_quota_group_is_its_first() -> None:
         verdict(user="a", tags=(("tier", "gold"),)),
         verdict(user="a", undecided=True),
     ]
-    assert worst_of_buckets([first, *others]) == (first, *others[1:])
+    assert [group.worst for group in group_verdicts([first, *others])] == [first, *others[1:]]
     assert len({row.place for row in [first, *others]}) == len(others) + 1
