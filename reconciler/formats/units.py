@@ -19,6 +19,11 @@ from reconciler.text import number_text, shown_part
 DECIMAL_UNITS: Final = {"B": 1, "KB": 1000, "MB": 1000**2, "GB": 1000**3, "TB": 1000**4}
 BINARY_UNITS: Final = {"KiB": 1024, "MiB": 1024**2, "GiB": 1024**3, "TiB": 1024**4}
 _UNITS: Final = DECIMAL_UNITS | BINARY_UNITS
+_RATES: Final = _UNITS | {f"{unit}/s": size for unit, size in _UNITS.items()}
+_SIZES: Final = {
+    QuotaKey.PRODUCER_BYTE_RATE: _RATES, QuotaKey.CONSUMER_BYTE_RATE: _RATES, QuotaKey.REQUEST_PERCENTAGE: {"%": 1},
+}  # fmt: skip
+"""Of the keys that take units, what a number with each is multiplied by."""
 
 _VALUE: Final = re.compile(
     r"(?P<whole>0|[1-9][0-9]*)(?:\.(?P<fraction>[0-9]+))?(?:[eE](?P<exponent>[+-]?[0-9]+))?"
@@ -83,16 +88,12 @@ def parse_value(key: QuotaKey, text: str) -> WrittenValue:
 
 
 def _factor(key: QuotaKey, text: str, unit: str) -> int:
-    if not unit:
-        return 1
-    if key.is_bytes:
-        size = _UNITS.get(unit.removesuffix("/s"))
-        if size is None:
-            words = "the unit of {text} is not known. {hint}"
-            raise ValueRefusedError("unknown-unit", compose(words, text=shown_part(text), hint=_unit_hint(text, unit)))
+    size = _SIZES.get(key, {}).get(unit) if unit else 1
+    if size is not None:
         return size
-    if key is QuotaKey.REQUEST_PERCENTAGE and unit == "%":
-        return 1
+    if key.is_bytes:
+        words = "the unit of {text} is not known. {hint}"
+        raise ValueRefusedError("unknown-unit", compose(words, text=shown_part(text), hint=_unit_hint(text, unit)))
     wanted = "Write the number alone, or with %" if key is QuotaKey.REQUEST_PERCENTAGE else "Write the number alone"
     raise ValueRefusedError(
         "unknown-unit",
