@@ -139,6 +139,7 @@ if TYPE_CHECKING:
         is_in_time,
         require_readable,
         rows_of,
+        with_missing,
     )
     from reconciler.traffic.sources.parquet_parts import Between, Part, footer_of, parts_of, read_part
     from reconciler.traffic.spark_jobs import logged_stages

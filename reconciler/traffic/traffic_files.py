@@ -168,7 +168,7 @@ class Traffic:
         del log_timezone
 
     def source_file(self, file: str) -> SourceFile | None:
-        """A file other than a log, as ``compact`` knows it again; ``None`` while it has no whole line."""
+        """A file, as ``compact`` knows it again; ``None`` while it has no whole line. Raises ``TrafficError``."""
         from reconciler.traffic.seconds.folder import SourceFile
 
         return SourceFile.of_whole(Path(file))
@@ -343,6 +343,12 @@ class RequestLogs(Traffic):
     def of(cls, arguments: Sequence[str]) -> Traffic:
         """Implement ``Traffic.of``."""
         return cls(logs=find_logs(arguments))
+
+    def source_file(self, file: str) -> SourceFile | None:
+        """Implement ``Traffic.source_file``."""
+        from reconciler.traffic.seconds.folder import SourceFile
+
+        return SourceFile.of_log(Path(file), next(log.broker for log in self.logs if file in log.files))
 
     def look(self, log_timezone: str) -> None:
         """Implement ``Traffic.look``."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import enum
 import logging
@@ -141,24 +142,20 @@ _MOST_MINUTES: Final = 366 * 24 * 60
 """Of one gap; more comes from a damaged line."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordingGap:
-    """A time without samples of one broker, in seconds since 1970."""
+class RecordingGap(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A time without samples of one broker."""
 
-    broker: int
-    begin_s: float
-    end_s: float
-
-
-class _GapLine(msgspec.Struct, gc=False):
     broker: Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
-    begin: datetime.datetime = msgspec.field(name="from")
-    until: datetime.datetime
+    begin: Annotated[datetime.datetime, msgspec.Meta(tz=True)] = msgspec.field(name="from")
+    until: Annotated[datetime.datetime, msgspec.Meta(tz=True)]
+
+
+_decode_gap: Final = msgspec.json.Decoder(RecordingGap).decode
 
 
 def read_gaps(folders: Iterable[Path]) -> tuple[RecordingGap, ...]:
     """The gaps that are noted in these folders. Lines of other kinds are skipped. Raises ``TrafficError``."""
-    all_gaps = []
+    gaps: list[RecordingGap] = []
     for folder in folders:
         for name in GAP_FILES:
             path = folder / name
@@ -168,28 +165,21 @@ def read_gaps(folders: Iterable[Path]) -> tuple[RecordingGap, ...]:
                 continue
             except OSError as error:
                 raise TrafficError(f"recorded traffic {path} cannot be read: {error.strerror or error}") from error
-            gaps = [gap for line in lines if (gap := _gap(line)) is not None]
-            log_event(_log, "gaps read", file=str(path), lines=len(lines), gaps=len(gaps))
-            all_gaps += gaps
-    return tuple(all_gaps)
+            before = len(gaps)
+            for line in lines:
+                with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError):
+                    gaps.append(_decode_gap(line))
+            log_event(_log, "gaps read", file=str(path), lines=len(lines), gaps=len(gaps) - before)
+    return tuple(gaps)
 
 
 def gap_minutes(gaps: Iterable[RecordingGap]) -> Mapping[int, Integers]:
     """Return the minutes since 1970 in the gaps of each broker, rising. Both ends of a gap count to the nearest minute."""
     ranges: dict[int, list[Integers]] = defaultdict(list)
     for gap in gaps:
-        begin, end = round(gap.begin_s / _MINUTE_S), round(gap.end_s / _MINUTE_S)
+        begin, end = (round(at.timestamp() / _MINUTE_S) for at in (gap.begin, gap.until))
         ranges[gap.broker].append(np.arange(begin, min(end, begin + _MOST_MINUTES), dtype=np.int64))
     return {broker: np.unique(np.concatenate(some)) for broker, some in ranges.items()}
-
-
-def _gap(line: bytes) -> RecordingGap | None:
-    try:
-        read = msgspec.json.decode(line, type=_GapLine)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        return None
-    begin, end = (at if at.tzinfo is not None else at.replace(tzinfo=datetime.UTC) for at in (read.begin, read.until))
-    return RecordingGap(broker=read.broker, begin_s=begin.timestamp(), end_s=end.timestamp())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

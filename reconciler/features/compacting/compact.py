@@ -210,17 +210,12 @@ def _files_to_read(sources: Mapping[Path, SourceFile], segments: Sequence[Segmen
 
 def _sources(traffic: Traffic) -> tuple[dict[Path, SourceFile], tuple[Path, ...]]:
     """Each log once, and the files that have no whole line yet."""
-    from reconciler.traffic import SourceFile
-
     newest: dict[str, SourceFile] = {}
     empty: list[Path] = []
-    logs = [(Path(file), log.broker) for log in traffic.logs for file in log.files]
-    for path, source in [
-        *((path, SourceFile.of_log(path, broker)) for path, broker in logs),
-        *((Path(file), traffic.source_file(file)) for file in traffic.parquet),
-    ]:
+    for file in traffic.files:
+        source = traffic.source_file(file)
         if source is None:
-            empty.append(path)
+            empty.append(Path(file))
             continue
         # The same log twice, whole and as it was when it was copied: the longer one has it all.
         newest[source.id] = max(newest.get(source.id, source), source, key=lambda file: file.size)

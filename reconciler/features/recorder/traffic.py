@@ -43,6 +43,7 @@ from reconciler.traffic import (
     SourceFile,
     Traffic,
     require_one,
+    with_missing,
 )
 
 if TYPE_CHECKING:
@@ -353,5 +354,4 @@ class _FileRows:
             "throttled": pa.array(throttles > 0),
             "tie": pa.array(series),
         }
-        missing = {field.name: pa.nulls(count, field.type) for field in ROWS}
-        return pa.RecordBatch.from_arrays([(missing | columns)[field.name] for field in ROWS], schema=ROWS)
+        return with_missing(columns, ROWS.names, count)

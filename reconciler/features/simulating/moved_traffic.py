@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -127,7 +128,7 @@ def move_facts(facts: Facts, moves: TrafficMoves) -> Facts:
         )
         for broker, some in sorted(parts.items())
     )
-    gaps = [replace(gap, broker=broker) for gap in facts.gaps for broker in moves.targets_of(gap.broker, "")]
+    gaps = [msgspec.structs.replace(gap, broker=broker) for gap in facts.gaps for broker in moves.targets_of(gap.broker, "")]
     named = tuple(broker for broker in facts.named_brokers if broker not in moves.lost)
     return replace(facts, coverage=coverage, gaps=tuple(dict.fromkeys(gaps)), named_brokers=named)
 

@@ -25,7 +25,7 @@ from reconciler.traffic.shuffle.on_spark import SparkRows, scan_frame
 from reconciler.traffic.shuffle.rows import Totals
 from reconciler.traffic.sources.log_evidence import CLUSTER, require_one
 from reconciler.traffic.sources.log_files import Dataset
-from reconciler.traffic.sources.normal_form import ROWS
+from reconciler.traffic.sources.normal_form import ROWS, with_missing
 from reconciler.traffic.sources.parquet_parts import Between
 from reconciler.traffic.spark_versions import collect_table
 from reconciler.traffic.traffic_source import Source
@@ -131,6 +131,6 @@ def _canonical(batch: pa.RecordBatch, columns: Sequence[str]) -> pa.RecordBatch:
         "records": batch.column("amount"),
         "overhead": pa.array(np.zeros(rows, dtype=np.int64)),
     }
-    types = {field.name: field.type for field in ROWS}
-    arrays = [made[name].cast(types[name]) if name in made else pa.nulls(rows, types[name]) for name in columns]
-    return pa.RecordBatch.from_arrays(arrays, names=list(columns))
+    return with_missing(
+        {name: column.cast(ROWS.field(name).type) for name, column in made.items() if name in columns}, columns, rows
+    )

@@ -24,7 +24,7 @@ from reconciler.traffic.kernels.sampled_rate import Flags, Integers
 from reconciler.traffic.request_traffic import TrafficSource
 from reconciler.traffic.seconds.folder import SERIES, TOTALS, Segment, SegmentFolder, minutes_in
 from reconciler.traffic.shuffle.rows import Convert, GroupWork, LocalRows, Rows, Totals, add_up, copy_rows, joined_names
-from reconciler.traffic.sources.normal_form import CHARGED, ROWS, integers
+from reconciler.traffic.sources.normal_form import CHARGED, integers, with_missing
 from reconciler.traffic.spark_setup import has_spark, require_spark_above
 from reconciler.traffic.traffic_source import Source
 
@@ -89,9 +89,7 @@ class StoredFile:
                 "records": pa.array(amount),
                 "overhead": pa.array(np.zeros(len(number), dtype=np.int64)),
             }
-            types = {field.name: field.type for field in ROWS}
-            arrays = [made[name] if name in made else pa.nulls(len(number), types[name]) for name in columns]
-            yield pa.RecordBatch.from_arrays(arrays, names=list(columns))
+            yield with_missing(made, columns, len(number))
 
     def _totals(self, wanted: Flags | None, seconds: tuple[int, int] | None) -> Iterator[list[Integers]]:
         """Numbers of clients, seconds and amounts. Row groups without a client that is ``wanted`` are not read."""

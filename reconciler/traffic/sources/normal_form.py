@@ -208,6 +208,12 @@ def charge_second_sums(batch: pa.RecordBatch) -> pa.RecordBatch:
     return batch.set_column(batch.schema.names.index("status"), "status", charged.cast(status.type))
 
 
+def with_missing(made: Mapping[str, pa.Array], columns: Sequence[str], count: int) -> pa.RecordBatch:
+    """Make columns of ``ROWS`` of those that are made; others are null. ``count``: of the rows."""
+    arrays = [made[name] if name in made else pa.nulls(count, ROWS.field(name).type) for name in columns]
+    return pa.RecordBatch.from_arrays(arrays, names=list(columns))
+
+
 def file_columns(columns: Sequence[str], *, may_have_deltas: bool = True) -> tuple[str, ...]:
     """The columns of the normal form from which ``canonical_rows`` makes some columns of ``ROWS``.
 
@@ -279,24 +285,9 @@ def require_columns(schema: pa.Schema, file: str) -> None:
             raise TrafficError(f"recorded traffic {file}: the column {name!r} is {types[name]}, not {kind}")
 
 
-def with_required_columns(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The same rows. Needed columns that are missing are there, and null."""
-    for name, kind in COLUMNS:
-        if name in _REQUIRED and name not in batch.schema.names:
-            batch = batch.append_column(name, pa.nulls(batch.num_rows, _NULLS[kind]))
-    return batch
-
-
 _TICKS: Final = {"s": (1, 1_000_000), "ms": (1, 1_000), "us": (1, 1), "ns": (1_000, 1)}
 """How many ticks of a unit are how many microseconds."""
 _NAMES: Final = pa.dictionary(pa.int32(), pa.string())
-_NULLS: Final = {
-    "int": pa.int32(),
-    "bigint": pa.int64(),
-    "boolean": pa.bool_(),
-    "timestamp": pa.timestamp("us", "UTC"),
-    "string": pa.string(),
-}
 Hashes: TypeAlias = np.ndarray[tuple[int], np.dtype[np.uint64]]
 
 
@@ -312,7 +303,9 @@ def _column(batch: pa.RecordBatch, name: str, kind: pa.DataType) -> pa.Array:
 
 
 def times_of(batch: pa.RecordBatch) -> pa.Array:
-    """Microseconds since 1970, null outside of the years that a row may be of."""
+    """Microseconds since 1970, null outside of the years that a row may be of, and where the batch has no times."""
+    if "ts" not in batch.schema.names:
+        return pa.nulls(batch.num_rows, pa.int64())
     column = batch.column("ts")
     finer, coarser = _TICKS[column.type.unit]
     ticks = integers(pc.cast(column, pa.int64()))

@@ -328,21 +328,17 @@ def file_names(spark: SparkSession, dataset: Dataset) -> list[str]:
 
 def _refuse_table(spark: SparkSession, dataset: Dataset) -> None:
     for folder, words in _TABLE_FORMATS.items():
-        names = files_at(spark, f"{dataset.name.rstrip('/')}/{folder}")
-        if any(name.endswith(".json") for name in names):
+        reader = spark.read.format("binaryFile").option("recursiveFileLookup", "true").option("pathGlobFilter", "*.json")
+        try:
+            is_table = not reader.load(f"{dataset.name.rstrip('/')}/{folder}").select(_PATH).isEmpty()
+        except AnalysisException:
+            # There is no such folder.
+            continue
+        if is_table:
             raise TrafficError(
                 f"recorded traffic {escaped(dataset.name)} is {words}. Its files also have rows that were replaced, so name "
                 "it as table:CATALOG.DATABASE.TABLE"
             )
-
-
-def files_at(spark: SparkSession, address: str) -> list[str]:
-    """List some of the files below an address; none where there is nothing."""
-    try:
-        frame = spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(address).select(_PATH)
-        return [address_of_file(row[0]) for row in frame.limit(100).collect()]
-    except AnalysisException:
-        return []
 
 
 def _load(dataset: Dataset, load: Callable[[], Found]) -> Found:

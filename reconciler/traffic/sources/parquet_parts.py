@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from reconciler.errors import TrafficError
-from reconciler.traffic.sources.normal_form import DELTA, EVENT, canonical_rows, file_columns, with_required_columns
+from reconciler.traffic.sources.normal_form import DELTA, EVENT, canonical_rows, file_columns
 
 ROWS_A_PART: Final = 2_000_000
 ROWS_A_BATCH: Final = 1 << 19
@@ -121,9 +121,10 @@ def decode_file(content: pa.Buffer, columns: Sequence[str], between: Between | N
     semantics = value_range(footer, "semantics")
     needed = file_columns(columns, may_have_deltas=semantics is None or semantics[0] <= DELTA)
     groups = [group for group in range(footer.num_row_groups) if between is None or between.may_cut(span_us(footer, group))]
+    if between is not None and "ts" not in names:
+        return
     for batch in _batches(pa.BufferReader(content), groups, needed, names):
-        rows = with_required_columns(batch)
-        yield canonical_rows(rows if between is None else between.rows_of(rows), columns)
+        yield canonical_rows(batch if between is None else between.rows_of(batch), columns)
 
 
 def read_part(part: Part, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:

@@ -40,6 +40,7 @@ from reconciler.traffic.sources.normal_form import (
     FIRST_US,
     OTHER_API,
     RECORDED_THROTTLE,
+    ROWS,
     UNCLEAR_TIME,
     UNKNOWN_PARTITIONS,
     UNREADABLE,
@@ -60,11 +61,9 @@ LOG_KINDS: Final = (Kind.PRODUCE, Kind.FETCH, Kind.REQUEST, Kind.MUTATION)
 """The kinds that a request log has. A connection has no line of its own."""
 
 _TYPES: Final = {
-    "status": pa.string(), "broker": pa.int32(), "kind": pa.string(), "user": pa.string(), "client_id": pa.string(),
-    "ts_us": pa.int64(), "records": pa.int64(), "overhead": pa.int64(), "throttled": pa.bool_(), "tie": pa.int64(),
-    "detail": pa.string(), "strict": pa.bool_(), "part": pa.int32(), "begins_line": pa.bool_(), TOPICS: pa.string(),
-    "refused": pa.bool_(), "connection": pa.string(), "correlation_id": pa.int32(), "recorded_throttle_ms": pa.int64(),
-    "file": pa.string(), CLUSTER: pa.string(), NAMED_BROKERS: pa.string(), REQUEST_NUMBER: pa.int64(),
+    **{field.name: field.type for field in ROWS}, "begins_line": pa.bool_(), TOPICS: pa.string(), "refused": pa.bool_(),
+    "connection": pa.string(), "correlation_id": pa.int32(), "recorded_throttle_ms": pa.int64(), "file": pa.string(),
+    CLUSTER: pa.string(), NAMED_BROKERS: pa.string(), REQUEST_NUMBER: pa.int64(),
 }  # fmt: skip
 _ROWS_A_BATCH: Final = 16_384
 _MUTATION: Final = Kind.MUTATION.value

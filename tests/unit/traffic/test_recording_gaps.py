@@ -31,6 +31,11 @@ def gap_line(broker: int, begin: float, end: float) -> str:
     )
 
 
+def gap(begin_s: int, end_s: int) -> RecordingGap:
+    begin, until = (datetime.datetime.fromtimestamp(at, datetime.UTC) for at in (begin_s, end_s))
+    return RecordingGap(broker=1, begin=begin, until=until)
+
+
 def coverage_of(folder: Path) -> tuple[Coverage, ...]:
     recorded = open_traffic(find_traffic([str(folder)]), lambda: pytest.fail("Spark"), in_process=True)
     return Backtest(recorded, BacktestRequest(current=None, proposed={}, declared={})).report().provenance.coverage
@@ -53,8 +58,7 @@ def test_noted_gaps_count_in_the_coverage_of_their_broker(tmp_path: Path) -> Non
 
 
 def test_short_gaps_count_to_the_nearest_minute() -> None:
-    gaps = [RecordingGap(broker=1, begin_s=60 * 5 + 20, end_s=60 * 5 + 29), RecordingGap(broker=1, begin_s=629, end_s=700)]
-    assert gap_minutes(gaps)[1].tolist() == [10, 11]
+    assert gap_minutes([gap(60 * 5 + 20, 60 * 5 + 29), gap(629, 700)])[1].tolist() == [10, 11]
 
 
 def test_a_folder_of_notes_that_cannot_be_read_is_named(tmp_path: Path) -> None:
@@ -72,9 +76,7 @@ def test_minutes_missing_are_those_of_silences_and_of_notes(lines: set[int], gap
     base = int(start.timestamp()) // 60
     coverage = (Coverage(broker=1, requests=1, start=start, end=start + 200 * MINUTE),)
     minutes = {1: np.asarray(sorted(lines), dtype=np.int64) + base}
-    known = gap_minutes(
-        RecordingGap(broker=1, begin_s=60.0 * (base + begin), end_s=60.0 * (base + begin + length)) for begin, length in gaps
-    )
+    known = gap_minutes(gap(60 * (base + begin), 60 * (base + begin + length)) for begin, length in gaps)
     silent = {minute for begin, end in holes_of(coverage, minutes)[1].tolist() for minute in range(begin, end)}
     noted = {base + minute for begin, length in gaps for minute in range(begin, begin + length) if 0 <= minute < 200}
     holes = holes_of(coverage, minutes, known)
