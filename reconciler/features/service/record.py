@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import reconciler
+from reconciler.cli import exit_codes
 from reconciler.errors import FileAccessError, ReconcilerError, TrafficError
 from reconciler.features.prometheus import ExporterPage, ExporterTarget, exporter_targets, read_login
 from reconciler.features.service.log import Log
@@ -44,14 +45,6 @@ _UNKNOWN_WORDS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordEnd:
-    """How it ended. ``signal``: what ended it. ``lost``: rows that were not written at the end."""
-
-    signal: int | None
-    lost: int
-
-
 @dataclass(slots=True, kw_only=True)
 class _Exporter:
     """The page of one broker, and how reading it went. Its thread writes this."""
@@ -68,8 +61,8 @@ class _Exporter:
     """Since when there is no page, and why."""
 
 
-def run_recorder(args: RecordArguments, log: Log) -> RecordEnd:
-    """Record until a signal or the end of the duration.
+def run_recorder(args: RecordArguments, log: Log) -> int:
+    """Record until a signal or the end of the duration, and return the exit code.
 
     Raises ``LockedError`` when another recorder has the folder, ``UsageError`` for a login that cannot be used,
     ``FileAccessError`` for a folder that cannot be made, and ``TrafficError`` when the time is over and no page was read.
@@ -176,8 +169,8 @@ class _Recorder:
         if now >= self._retry_s:
             self._write_notes()
 
-    def finish(self, stopped_by: int | None) -> RecordEnd:
-        """Stop to read, and write the rest. Raises ``TrafficError`` when the time is over and no page was read."""
+    def finish(self, stopped_by: int | None) -> int:
+        """Stop to read, write the rest, and return the exit code. Raises ``TrafficError`` when no page was read at the end."""
         self._stop.set()
         deadline = time.monotonic() + _LAST_SCRAPE_S
         for thread in self._threads:
@@ -204,7 +197,9 @@ class _Recorder:
         )
         if stopped_by is None and not pages:
             raise TrafficError(f"No page was read in {self._args.duration:g} s. {''.join(reasons[-1:])}".rstrip())
-        return RecordEnd(signal=stopped_by, lost=self._dropped)
+        if stopped_by == signal.SIGINT:
+            return exit_codes.INTERRUPTED
+        return exit_codes.PARTIAL if self._dropped else exit_codes.DONE
 
     def _write(self, *, may_drop: bool) -> None:
         """Write a file. Where the disk refuses, keep the rows while there is room for them, then drop and count them."""

@@ -9,7 +9,7 @@ from argparse import ArgumentTypeError
 from dataclasses import dataclass
 from pathlib import Path
 
-from reconciler.cli import exit_codes, output
+from reconciler.cli import output
 from reconciler.cli.declaration import option
 from reconciler.cli.results import Result
 from reconciler.errors import UsageError
@@ -75,18 +75,13 @@ class RecordArguments:
 
 def run(args: RecordArguments) -> Result:
     """Record until a signal or ``--duration``: 0, 130 after SIGINT, 4 when rows were lost to a full disk."""
-    import signal
-
     from reconciler.features.service.log import Log
     from reconciler.features.service.record import run_recorder
 
     _check(args)
     least = logging.WARNING if output.is_quiet() else logging.NOTSET
     log = Log(sys.stderr, as_json=output.log_format() == "json", least=least)
-    end = run_recorder(args, log)
-    if end.signal == signal.SIGINT:
-        return Result(exit=exit_codes.INTERRUPTED)
-    return Result(exit=exit_codes.PARTIAL if end.lost else exit_codes.DONE)
+    return Result(exit=run_recorder(args, log))
 
 
 def _check(args: RecordArguments) -> None:
