@@ -237,7 +237,7 @@ class BacktestReport:
     @property
     def counts(self) -> GroupCounts:
         """The counts of all quota groups."""
-        groups = Counter((group.worst.changed, group.verdict) for group in group_verdicts(self.verdicts))
+        groups = Counter((group.rows[0].changed, group.rows[0].verdict) for group in group_verdicts(self.verdicts))
         changed, unchanged = ({verdict: groups[is_changed, verdict] for verdict in Verdict} for is_changed in (True, False))
         return GroupCounts(changed=changed, unchanged=unchanged, rows=len(self.verdicts))
 

@@ -167,8 +167,9 @@ def run_backtest(proposal: Proposal, options: BacktestOptions, *, progress: Prog
     question = backtest_request(proposal, options)
     if question.calls_back:
         proposal = replace(proposal, notes=(*proposal.notes, *callback_notes(proposal, question, options)))
-    options, notes = fetch_samples(proposal, options, progress=progress)
-    proposal = replace(proposal, notes=(*proposal.notes, *notes))
+    if options.prometheus is not None:
+        options, notes = fetch_samples(proposal, options, progress=progress)
+        proposal = replace(proposal, notes=(*proposal.notes, *notes))
     spark: list[str] = []
     with open_recorded(proposal, options, by_seconds=not question.exact, progress=progress, on_spark=spark.append) as recorded:
         run = Backtest(recorded, question)
