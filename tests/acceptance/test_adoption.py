@@ -44,7 +44,7 @@ def test_a_messy_cluster_prints_one_line_before_each_plan(clean_kafka: Sandbox, 
     everything = invoke("validate", "quotas", "--format", "json", cwd=tmp_path)
 
     assert (before.code, written.code, after.code) == (0, 0, 0)
-    assert len(before.err.splitlines()) >= 27
+    assert len(before.err.splitlines()) >= 15
     (line,) = after.err.splitlines()
     assert line.endswith(" findings as before: --format json lists them")
     assert sum(one.get("as_before", False) for one in everything.json()["findings"]) == int(line.split()[0])

@@ -60,7 +60,7 @@ ARGUMENTS = {
     "run": ("run", "quotas"),
     "describe": ("describe", "--current", "now.json"),
     "resolve": ("resolve", "--current", "now.json", "--name", "user=alice"),
-    "why": ("why", *TRAFFIC, "--name", "user=alice", "--at", "2026-11-22 14:03"),
+    "why": ("why", *TRAFFIC, "--name", "user=alice", "--at", "2026-11-22T14:03:00Z"),
     "headroom": ("headroom", *TRAFFIC[:-1], "1=metrics+http://127.0.0.1:1/metrics"),
     "drift": ("drift", "quotas", "--current", "now.json"),
     "report": ("report", "quotas", "--current", "now.json", "--out", "html=page.html"),
