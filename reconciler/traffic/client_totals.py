@@ -19,7 +19,7 @@ from reconciler.text import list_some
 from reconciler.traffic.columns import NEEDED, ChargedRows, charged_rows, fold_by_code, moments, number_codes
 from reconciler.traffic.judging.evidence import GAUGE_FOLDS, GAUGES, Gauge
 from reconciler.traffic.judging.grouping import Series
-from reconciler.traffic.judging.verdicts import moment
+from reconciler.traffic.judging.verdicts import UNKNOWN_SECOND, moment
 from reconciler.traffic.kernels.sampled_rate import Integers
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.seconds.folder import MINUTE_US
@@ -252,8 +252,8 @@ def _nothing_usable(lines: Mapping[str, int], files: Sequence[str], source: Sour
     elif unreadable:
         shown = list_some([escaped(sample) for sample in samples], 1)
         why = f"{unreadable} of {whole} {rows} cannot be read{': ' if shown else ''}{shown}"
-    elif night := lines.get(UNCLEAR_TIME):
-        why = f"{night} of {whole} {rows} are of the night of a clock change, and no other one is of a client"
+    elif unplaced := lines.get(UNCLEAR_TIME):
+        why = f"{unplaced} of {whole} {rows} are not counted, since {UNKNOWN_SECOND}, and no other one is of a client"
     else:
         why = f"none of the {whole} {rows} is a produce or fetch request of a client"
     return TrafficError(f"recorded traffic {where}: {why}")

@@ -53,19 +53,30 @@ def judged(done: Done) -> list[dict[str, Any]]:
     return [one for one in document["verdicts"] if one["bucket"]["user"] != "idle"]
 
 
-@pytest.mark.parametrize(
-    ("end_s", "semantics", "why"),
-    [(0.5, "delta", "is not within one second of the clock"), (1, "mean", "has 'mean', which is none of event, delta, gauge")],
-)
-def test_a_longer_delta_and_an_average_are_unreadable_and_clear_nothing(
-    tmp_path: Path, end_s: float, semantics: str, why: str
-) -> None:
-    written(tmp_path / "canonical.parquet", [*ROWS, (SECOND + end_s, 1000, "idle", 7, semantics)])
+def test_an_average_is_unreadable_and_clears_nothing(tmp_path: Path) -> None:
+    written(tmp_path / "canonical.parquet", [*ROWS, (SECOND + 1, 1000, "idle", 7, "mean")])
 
     document = backtest(invoke, tmp_path, "canonical.parquet").json()
 
-    assert why in "".join(document["provenance"]["unreadable"]["samples"])
+    assert "has 'mean', which is none of event, delta, gauge" in "".join(document["provenance"]["unreadable"]["samples"])
     assert [one["entity"] for one in document["unjudged"]] == [{"user": "idle"}]
+
+
+@pytest.mark.parametrize("compacted", [False, True], ids=["parquet", "folder"])
+@pytest.mark.parametrize(("end_s", "interval_ms"), [(0.5, 1000), (60, 60_000), (1, 0)], ids=["across", "minute", "none"])
+def test_one_longer_delta_of_a_client_leaves_its_limit_without_a_clear_verdict(
+    tmp_path: Path, end_s: float, interval_ms: int, compacted: bool
+) -> None:
+    """It can have been over the limit in a second that no row shows, however few such rows there are."""
+    calm = [(SECOND + 1 + number, 1000, "calm", 100, "delta") for number in range(300)]
+    written(tmp_path / "canonical.parquet", [*calm, (SECOND + end_s, interval_ms, "calm", 10**9, "delta")])
+    if compacted:
+        assert invoke("compact", "--traffic", "canonical.parquet", "--folder", "totals", cwd=tmp_path).code == 0
+
+    document = backtest(invoke, tmp_path, "totals" if compacted else "canonical.parquet").json()
+
+    found = {one["bucket"]["user"]: (one["verdict"], one["uncharged"], one["safe"]) for one in document["verdicts"]}
+    assert found["calm"] == ("inconclusive", 1, None)
 
 
 def test_one_sum_of_a_second_among_requests_leaves_no_single_request(tmp_path: Path) -> None:
@@ -79,15 +90,16 @@ def test_one_sum_of_a_second_among_requests_leaves_no_single_request(tmp_path: P
     assert (refused.code, "--exact needs single requests" in refused.err) == (64, True)
 
 
-def test_compact_takes_sums_of_seconds_and_refuses_longer_deltas(tmp_path: Path) -> None:
+def test_compact_keeps_sums_of_seconds_and_that_of_longer_deltas_none_is_known(tmp_path: Path) -> None:
     written(tmp_path / "seconds.parquet", ROWS)
     written(tmp_path / "minutes.parquet", [(SECOND, 60_000, "busy", 7, "delta")])
 
     made = invoke("compact", "--traffic", "seconds.parquet", "--folder", "totals", cwd=tmp_path)
-    refused = invoke("compact", "--traffic", "minutes.parquet", "--folder", "more", cwd=tmp_path)
+    empty = invoke("compact", "--traffic", "minutes.parquet", "--folder", "more", cwd=tmp_path)
+    refused = backtest(invoke, tmp_path, "more")
 
-    assert (made.code, refused.code) == (0, 1)
-    assert "1 of 1 rows cannot be read" in refused.err
+    assert (made.code, "0 counted requests" in empty.out, refused.code) == (0, True, 1), empty.out
+    assert "1 of 1 rows are not counted, since the second is not known" in refused.err
     totals = judged(backtest(invoke, tmp_path, "totals"))
     assert totals == judged(backtest(invoke, tmp_path, "seconds.parquet"))
 

@@ -98,7 +98,7 @@ def test_counters_of_whole_seconds_count_and_longer_ones_do_not(tmp_path: Path) 
 
     rows = rows_of(tmp_path, spec, file)
 
-    assert [r.status for r in rows] == ["charged", "charged", "unreadable", "unreadable", "unreadable"]
+    assert [r.status for r in rows] == ["charged", "charged", "unclear-time", "unclear-time", "unreadable"]
     assert [(r.user, r.client_id, r.ts_us) for r in rows[:2]] == [
         ("CN=x+y", None, second * 1000 - 1),
         ("u", "c", (second + 1500) * 1000 - 1),

@@ -38,8 +38,9 @@ def judged(command: Command, work: Path, *arguments: str) -> dict[str, dict[str,
     return {row["bucket"]["user"]: row for row in rows if row["key"] == "producer_byte_rate"}
 
 
-def words_of_night(lines: str) -> str:
-    return f"{lines} of the night of the clock change not counted, since the local time occurs twice or never"
+def words_of_night(rows: str) -> str:
+    why = "the second is not known: a delta of more than one second, or a local time that occurs twice or never"
+    return f"{rows} not counted, since {why}"
 
 
 @pytest.mark.parametrize("more", [(), ("--exact",)])
@@ -48,10 +49,10 @@ def test_lines_of_the_night_leave_only_their_groups_inconclusive(tmp_path: Path,
     rows = judged(invoke, tmp_path, "--traffic", "1=kafka-request.log", "--log-timezone", "Europe/Berlin", *more)
     found = {user: (row["verdict"], row["reason"], row["uncharged"]) for user, row in rows.items()}
     assert found == {
-        "alice": ("inconclusive", words_of_night("120 lines"), 120),
+        "alice": ("inconclusive", words_of_night("120 rows"), 120),
         "bob": ("clear", None, 0),
-        "carol": ("inconclusive", words_of_night("31 lines"), 31),
-        "dave": ("inconclusive", words_of_night("1 line"), 1),
+        "carol": ("inconclusive", words_of_night("31 rows"), 31),
+        "dave": ("inconclusive", words_of_night("1 row"), 1),
     }  # fmt: skip
     assert rows["bob"]["safe"] > 0
     assert {rows[user][value] for user in ("alice", "carol", "dave") for value in ("safe", "recommended")} == {None}
@@ -67,4 +68,4 @@ def test_totals_of_a_folder_know_the_lines_of_the_night(tmp_path: Path) -> None:
     assert {user: (row["verdict"], row["uncharged"]) for user, row in rows.items()} == {
         "alice": ("inconclusive", 120), "bob": ("clear", 0), "carol": ("inconclusive", 31), "dave": ("inconclusive", 1),
     }  # fmt: skip
-    assert rows["carol"]["reason"] == words_of_night("31 lines")
+    assert rows["carol"]["reason"] == words_of_night("31 rows")

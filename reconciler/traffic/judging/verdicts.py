@@ -36,6 +36,7 @@ from reconciler.traffic.kinds import Kind
 _RANK: Final = {v: rank for rank, v in enumerate((Verdict.THROTTLED, Verdict.POSSIBLE, Verdict.INCONCLUSIVE, Verdict.CLEAR))}
 _NO_EXCESS: Final[Mapping[int, int]] = {}
 _MOST_NAMED: Final = 20
+UNKNOWN_SECOND: Final = "the second is not known: a delta of more than one second, or a local time that occurs twice or never"
 
 
 def bare_row(index: int, grouping: Grouping) -> BucketVerdict:
@@ -248,8 +249,8 @@ def withhold_clear(
 ) -> dict[int, BucketVerdict]:
     """The same with rows for those ``judged`` targets of which nothing was charged. None that lacks charges is clear.
 
-    A line of the night of a clock change has two times, and a topic may have been deleted without a line that shows its
-    partitions. What is missing is never taken for nothing. A group that is throttled by what was charged stays so.
+    A line of the night of a clock change, or a long delta, is of no known second, and a topic may have been deleted without a line
+    that shows its partitions. What is missing is never taken for nothing. A group that is throttled by what was charged stays so.
     """
     made = dict(verdicts)
     for number in judged:
@@ -263,8 +264,7 @@ def withhold_clear(
             count = count_of(uncounted, "mutation of a topic is", "mutations of topics are")
             parts.append(f"{count} not counted, since no recorded line and no snapshot shows how many partitions the topic had")
         if unplaced:
-            count = count_of(unplaced, "line")
-            parts.append(f"{count} of the night of the clock change not counted, since the local time occurs twice or never")
+            parts.append(f"{count_of(unplaced, 'row')} not counted, since {UNKNOWN_SECOND}")
         if not parts:
             continue
         if (row := made.get(number)) is None:

@@ -2,7 +2,8 @@
 
 ``kind``, ``amount`` and the identity are what was charged to which client. By ``semantics`` a row is a single request
 (``event``), a difference of counters within one second of the clock (``delta``), or a broker's own sampled rate at a moment
-(``gauge``, which is also the status of such a row). Any other row is unreadable. Only events can be judged request by request.
+(``gauge``, which is also the status of such a row). A longer delta has an unclear time, and any other row is unreadable. Only
+events can be judged request by request.
 A null ``user`` or ``client_id`` is not known; an empty one is really empty.
 """
 
@@ -57,7 +58,7 @@ EXEMPT: Final = "exempt"
 """Its time is not charged to any client."""
 OTHER_API: Final = "other-api"
 UNCLEAR_TIME: Final = "unclear-time"
-"""Its local time is there twice, or never, because the clocks were changed: it could be an hour off."""
+"""Its local time is there twice, or never, because the clocks were changed; or it is a delta of more than one second."""
 DUPLICATE: Final = "duplicate"
 """Another line of the same connection, number and time is counted: a log was copied, or is given under two names."""
 UNKNOWN_PARTITIONS: Final = "unknown-partitions"
@@ -89,7 +90,7 @@ ROWS: Final = pa.schema(
 not known. ``ip``: the address of a connection; null for all other rows."""
 FILE: Final = pa.field("file", pa.string())
 """The address of each row's file, behind ``ROWS``."""
-_STATUSES: Final = (UNREADABLE, SECOND_SUM, GAUGE, UNKNOWN_IDENTITY, CHARGED)
+_STATUSES: Final = (UNREADABLE, SECOND_SUM, UNCLEAR_TIME, GAUGE, UNKNOWN_IDENTITY, CHARGED)
 _TYPES: Final = {
     "timestamp": pa.types.is_timestamp, "int": pa.types.is_integer, "bigint": pa.types.is_integer, "boolean": pa.types.is_boolean,
     "string": lambda kind: pa.types.is_string(kind) or pa.types.is_large_string(kind),
@@ -125,14 +126,17 @@ def canonical_rows(batch: pa.RecordBatch, columns: Sequence[str] = ROWS.names) -
     counts = integers(amount)
     countable = are_known(amount) & (counts >= 0) & (counts <= MOST_AMOUNT)
     semantics = _names(batch, "semantics")
-    of_second, of_gauge = _one_of(semantics, {DELTA}), _one_of(semantics, {GAUGE})
-    if of_second.any():
-        of_second &= _within_second(batch, ts_us)
+    of_delta, of_gauge = _one_of(semantics, {DELTA}), _one_of(semantics, {GAUGE})
+    of_second = of_delta
+    if of_delta.any():
+        interval_us = integers(_column(batch, "interval_ms", pa.int32())) * 1000
+        of_second = of_delta & is_within_second(integers(ts_us), interval_us)
         # Of (end - interval, end], so that the end of a second belongs to it.
         ts_us = pc.subtract(ts_us, pa.array(of_second).cast(pa.int64()))
     usable = are_known(ts_us) & countable & are_known(broker) & _one_of(kind, set(Kind))
-    usable &= of_second | of_gauge | _one_of(semantics, {EVENT})
-    wrong = [~usable, of_second & known, of_gauge, ~known]
+    usable &= of_delta | of_gauge | _one_of(semantics, {EVENT})
+    # Its amount is known, and counts against a limit in seconds that are not: no limit of its client is clear.
+    wrong = [~usable, of_second & known, of_delta & known, of_gauge, ~known]
     more = np.zeros(batch.num_rows, dtype=np.int64)
     if "overhead" in batch.schema.names:
         # Anything else would spoil sums and spans.
@@ -182,14 +186,7 @@ def _detail(row: pa.RecordBatch) -> str | None:
         if not holds:
             value = row.column(name).cast(pa.string())[0].as_py() if name in row.schema.names else None
             return f"column {name!r} " + ("has no value" if value is None else f"has {value[:_LONGEST_SHOWN]!r}, which {words}")
-    if _one_of(_names(row, "semantics"), {DELTA})[0] and not _within_second(row, times_of(row))[0]:
-        return "column 'interval_ms': the time of a delta is not within one second of the clock"
     return None
-
-
-def _within_second(batch: pa.RecordBatch, ts_us: pa.Array) -> Flags:
-    interval_us = integers(_column(batch, "interval_ms", pa.int32())) * 1000
-    return is_within_second(integers(ts_us), interval_us)
 
 
 def is_within_second(end_us: Integers, interval_us: Integers) -> Flags:
