@@ -94,7 +94,7 @@ if TYPE_CHECKING:
     from reconciler.traffic.judging.evidence import Evidence, Gauge, gauges_of
     from reconciler.traffic.judging.exact import limits_of
     from reconciler.traffic.judging.grouping import BrokerRule, Grouping, Series, Tables, Target, group_series, rows_of_groups
-    from reconciler.traffic.judging.history_gaps import are_enough, hold_back, old_limit_reason
+    from reconciler.traffic.judging.history_gaps import are_enough, doubt_of_history, hold_back, old_limit_reason
     from reconciler.traffic.judging.judged_quotas import rows_of_quotas
     from reconciler.traffic.judging.recommendations import SMALLEST, broker_loss_factor, margin_of, safe_limit
     from reconciler.traffic.judging.verdicts import bare_row, moment

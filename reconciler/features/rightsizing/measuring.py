@@ -23,7 +23,8 @@ from reconciler.model import (
     Verdict,
 )
 from reconciler.ports import Progress
-from reconciler.traffic import Backtest, broker_loss_factor
+from reconciler.text import count_of
+from reconciler.traffic import Backtest, broker_loss_factor, doubt_of_history
 from reconciler.workflows import (
     BacktestOptions,
     Intent,
@@ -83,23 +84,25 @@ def size_cluster(
         history = report.provenance
         shared = clusters_of_values(intent.loaded, but=intent.spec.name)
         bounds = ChangeBounds(intent=intent, end=history.end, shared=shared, changed_at=changed_at)
-        quotas = propose(_judged(intent, report, calls_back=in_effect.calls_back), bounds)
+        missing = doubt_of_history(history, in_effect.needs)
+        quotas = propose(_judged(intent, report, missing, calls_back=in_effect.calls_back), bounds)
         if changes := _changes(quotas):
             progress.step("judging the proposed limits")
             after = set_quotas(proposal, changes)
             changed = replace(in_effect, current=proposal.proposed, proposed=after.proposed, declared=after.declared)
             quotas = _with_outcomes(quotas, Backtest(recorded, changed).report())
+    unread = history.unreadable.lines
     return SizingReport(
         cluster=intent.spec.name,
         history=history,
         rules=intent.loaded.repository.rightsize,
         quotas=tuple(sorted(quotas, key=lambda quota: quota.urgency)),
-        notes=(*notes, *report.notes),
+        notes=(*notes, *report.notes, *([f"{count_of(unread, 'row')} of the history cannot be read"] if unread else [])),
         commit=proposal.commit,
     )
 
 
-def _judged(intent: Intent, report: BacktestReport, *, calls_back: bool) -> list[SizedQuota]:
+def _judged(intent: Intent, report: BacktestReport, missing: str | None, *, calls_back: bool) -> list[SizedQuota]:
     history = report.provenance
     uses = quota_uses(report, calls_back=calls_back, brokers=history.brokers)
     rules, excluded = intent.loaded.repository.rightsize, _excluded(intent)
@@ -109,7 +112,7 @@ def _judged(intent: Intent, report: BacktestReport, *, calls_back: bool) -> list
         of_default = any(name is DEFAULT for _, name in entity.parts)
         for key, quota in declared.quotas.items():
             use = uses.get((entity, key), unknown)
-            sizing, reason, value = judge_use(key, quota.value, use, history, rules, of_default=of_default)
+            sizing, reason, value = judge_use(key, quota.value, use, history, rules, of_default=of_default, missing=missing)
             if entity in excluded:
                 sizing, reason, value = Sizing.EXCLUDED, excluded[entity], None
             sized.append(

@@ -136,13 +136,16 @@ Judgement: TypeAlias = tuple[Sizing, str, float | None]
 
 
 def judge_use(
-    key: QuotaKey, limit: float, use: QuotaUse, history: Provenance, rules: SizingRules, *, of_default: bool
+    key: QuotaKey, limit: float, use: QuotaUse, history: Provenance, rules: SizingRules, *, of_default: bool, missing: str | None
 ) -> Judgement:
-    """Return how a limit fits, and a better one. ``of_default``: it also limits clients that come later."""
+    """Return how a limit fits, and a better one. ``of_default``: it also limits clients that come later.
+
+    ``missing``: why the history does not show that a quota is unused.
+    """
     if use.verdict is None:
-        return _without_traffic(use, history, rules, of_default=of_default)
+        return _without_traffic(use, history, rules, of_default=of_default, missing=missing)
     if use.last is not None and history.end - use.last >= rules.days * _DAY and not of_default:
-        return Sizing.UNUSED, f"the last request was on {use.last:%Y-%m-%d}", None
+        return _unused(f"the last request was on {use.last:%Y-%m-%d}", missing)
     part = percent_text(use.highest / limit) if limit else "all"
     highest = f"the highest rate is {rate(key.value, use.highest)}, {part} of the limit"
     if use.verdict is Verdict.THROTTLED:
@@ -180,7 +183,13 @@ def _raised(key: QuotaKey, limit: float, use: QuotaUse, words: str, *, at_any_ra
     return Sizing.RAISE, f"{words}{least}", value
 
 
-def _without_traffic(use: QuotaUse, history: Provenance, rules: SizingRules, *, of_default: bool) -> Judgement:
+def _unused(words: str, missing: str | None) -> Judgement:
+    return (Sizing.UNUSED, words, None) if missing is None else (Sizing.INCONCLUSIVE, f"{words}, but {missing}", None)
+
+
+def _without_traffic(
+    use: QuotaUse, history: Provenance, rules: SizingRules, *, of_default: bool, missing: str | None
+) -> Judgement:
     if use.unused is None:
         return Sizing.NOT_CHECKED, use.doubt or "this source records nothing that the key limits", None
     overridden = use.unused is NotJudged.OVERRIDDEN
@@ -190,7 +199,7 @@ def _without_traffic(use: QuotaUse, history: Provenance, rules: SizingRules, *, 
     days = count_of(int(history.days), "day")
     if history.days < rules.days:
         return Sizing.INCONCLUSIVE, f"{words} in {days}, and {rules.days} days decide", None
-    return Sizing.UNUSED, f"{words} in {days}", None
+    return _unused(f"{words} in {days}", missing)
 
 
 def _doubt_to_lower(use: QuotaUse, history: Provenance) -> str | None:

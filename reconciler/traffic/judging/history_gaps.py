@@ -94,6 +94,27 @@ def add_gaps(coverage: Sequence[Coverage], holes: Mapping[int, Integers]) -> tup
 
 def doubts_of(provenance: Provenance, needs: HistoryNeeds) -> Callable[[BucketVerdict], str | None]:
     """Gives why a clear row is inconclusive after all: its history shows too little. What is seen to be throttled stays so."""
+    short, holes = _missing(provenance, needs)
+
+    def doubt(verdict: BucketVerdict) -> str | None:
+        if verdict.verdict is not Verdict.CLEAR or verdict.limits.after is None:
+            return None
+        unlogged = NO_NETWORK_TIME if lacks_network_time(verdict.key, provenance.source) else None
+        return unlogged or short or holes.get(verdict.broker)
+
+    return doubt
+
+
+def doubt_of_history(provenance: Provenance, needs: HistoryNeeds) -> str | None:
+    """Return why a client that is in no row may have had traffic all the same; ``None``: the history lacks nothing."""
+    short, holes = _missing(provenance, needs)
+    if short is None and (unread := provenance.unreadable.lines):
+        short = f"{count_of(unread, 'row')} of the history cannot be read"
+    return short or next(iter(holes.values()), None)
+
+
+def _missing(provenance: Provenance, needs: HistoryNeeds) -> tuple[str | None, dict[int, str]]:
+    """Return what the whole history lacks, and by broker what its recording does, as sentences."""
     length_s, needed_s, step = provenance.days * 86_400, needs.hours * 3600, provenance.expected.request_step
     short = _brokers_missing(provenance)
     # The files of a day begin and end with some request of it.
@@ -109,14 +130,7 @@ def doubts_of(provenance: Provenance, needs: HistoryNeeds) -> Callable[[BucketVe
         for part in provenance.coverage
         if part.minutes_missing and 100 * part.share < needs.coverage_percent
     }
-
-    def doubt(verdict: BucketVerdict) -> str | None:
-        if verdict.verdict is not Verdict.CLEAR or verdict.limits.after is None:
-            return None
-        unlogged = NO_NETWORK_TIME if lacks_network_time(verdict.key, provenance.source) else None
-        return unlogged or short or holes.get(verdict.broker)
-
-    return doubt
+    return short, holes
 
 
 def _recorded(coverage: Coverage, minutes: Integers | None) -> Integers:

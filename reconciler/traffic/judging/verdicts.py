@@ -249,8 +249,9 @@ def withhold_clear(
 ) -> dict[int, BucketVerdict]:
     """The same with rows for those ``judged`` targets of which nothing was charged. None that lacks charges is clear.
 
-    A line of the night of a clock change, or a long delta, is of no known second, and a topic may have been deleted without a line
-    that shows its partitions. What is missing is never taken for nothing. A group that is throttled by what was charged stays so.
+    A line of the night of a clock change, or a long delta, is of no known second, and a topic may have been deleted without a
+    line that shows its partitions. What is missing is never taken for nothing. A group that is throttled by what was charged
+    stays so.
     """
     made = dict(verdicts)
     for number in judged:

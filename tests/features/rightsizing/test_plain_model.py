@@ -99,7 +99,7 @@ HISTORY = provenance(coverage=(RECORDED,))
 def test_no_evidence_lowers_a_limit_that_throttled_or_raises_it_by_less_than_it_has(
     limit: float, use: QuotaUse, of_default: bool
 ) -> None:
-    sizing, _, value = judge_use(KEY, limit, use, HISTORY, SizingRules(), of_default=of_default)
+    sizing, _, value = judge_use(KEY, limit, use, HISTORY, SizingRules(), of_default=of_default, missing=None)
     if value is not None:
         assert value == use.needed
         assert abs(value - limit) >= 0.2 * limit or use.verdict is Verdict.THROTTLED
@@ -117,9 +117,9 @@ def test_no_evidence_lowers_a_limit_that_throttled_or_raises_it_by_less_than_it_
 
 @given(st.floats(1, 1e9), USES)
 def test_a_value_that_was_proposed_is_not_changed_again_by_the_same_history(limit: float, use: QuotaUse) -> None:
-    _, _, first = judge_use(KEY, limit, use, HISTORY, SizingRules(), of_default=False)
+    _, _, first = judge_use(KEY, limit, use, HISTORY, SizingRules(), of_default=False, missing=None)
     if first is not None and use.highest <= first and use.tight <= first:
         # Under its own value, the same traffic is clear.
         cleared = replace(use, verdict=Verdict.CLEAR)
-        _, _, again = judge_use(KEY, first, cleared, HISTORY, SizingRules(), of_default=False)
+        _, _, again = judge_use(KEY, first, cleared, HISTORY, SizingRules(), of_default=False, missing=None)
         assert again is None

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
 from tests.features.rightsizing.conftest import MIB, World, burst
@@ -73,6 +77,29 @@ def test_a_quota_is_unused_after_ninety_days_and_a_default_never(world: World) -
     sized = world.sized()
     assert (sized["left"]["verdict"], sized["None"]["verdict"]) == ("unused", "fits")
     assert "last request was on 2026-11-25" in sized["left"]["reason"]
+
+
+def test_a_history_with_a_hole_or_rows_that_cannot_be_read_shows_no_unused_quota(world: World) -> None:
+    """Its clients may have used it then."""
+    world.limits(gone="4MiB", left="4MiB")
+    world.traffic(burst("left", MIB, days=5), burst("well", MIB))
+    file = world.folder / "traffic.parquet"
+    whole = pq.read_table(file)
+    assert world.verdicts() == {"gone": "unused", "left": "unused"}
+
+    first = pc.min(whole["ts"]).as_py()
+    begin, end = (pa.scalar(first + datetime.timedelta(days=days), whole["ts"].type) for days in (30, 40))
+    pq.write_table(whole.filter(pc.or_(pc.less(whole["ts"], begin), pc.greater(whole["ts"], end))), file)
+    holed = world.sized()
+    pq.write_table(
+        pa.concat_tables([whole, pa.Table.from_pylist([{**whole.slice(0, 1).to_pylist()[0], "amount": -1}], whole.schema)]), file
+    )
+    damaged, done = world.sized(), world.run()
+
+    assert {quota["verdict"] for found in (holed, damaged) for quota in found.values()} == {"inconclusive"}
+    assert all("broker 1 has no lines for 240 h" in quota["reason"] for quota in holed.values()), holed
+    assert all(quota["reason"].endswith("but 1 row of the history cannot be read") for quota in damaged.values())
+    assert "Note: 1 row of the history cannot be read" in done.out
 
 
 def test_an_excluded_entry_is_listed_with_its_note_which_is_required(world: World) -> None:
