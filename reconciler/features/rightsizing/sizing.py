@@ -140,7 +140,7 @@ def judge_use(
 ) -> Judgement:
     """Return how a limit fits, and a better one. ``of_default``: it also limits clients that come later.
 
-    ``missing``: why the history does not show that a quota is unused.
+    ``missing``: what the history lacks, so that it shows neither that a quota is unused nor its highest rate.
     """
     if use.verdict is None:
         return _without_traffic(use, history, rules, of_default=of_default, missing=missing)
@@ -152,7 +152,10 @@ def judge_use(
         share = "under 0.1 %" if use.over < 0.001 else percent_text(use.over)
         words = f"throttled in {share} of active time" if use.over else "a request was throttled under this limit"
         return _raised(key, limit, use, f"{words}, and {highest}", at_any_rate=True)
-    return _unthrottled(key, limit, use, highest, history, rules)
+    sizing, reason, value = _unthrottled(key, limit, use, highest, history, rules)
+    if sizing is Sizing.LOWER and missing is not None:
+        return Sizing.INCONCLUSIVE, f"{reason}, but it is not lowered: {missing}", None
+    return sizing, reason, value
 
 
 def _unthrottled(key: QuotaKey, limit: float, use: QuotaUse, highest: str, history: Provenance, rules: SizingRules) -> Judgement:

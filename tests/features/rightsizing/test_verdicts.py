@@ -165,3 +165,14 @@ def test_samples_of_metrics_lower_a_limit_with_the_margin_of_their_distance(worl
     sized = world.sized()
     assert sized["idle"]["verdict"] == verdict
     assert sized["busy"]["verdict"] == "raise"
+
+
+def test_metrics_without_two_days_of_twenty_lower_no_limit(world: World) -> None:
+    """What its clients did while the server was down is not known."""
+    world.limits(idle="20MiB")
+    write_gauges(world.folder / "traffic.parquet", {("idle", None, 1): steady(100 * 1024)}, hours=20 * 24)
+    for hour in range(200, 248):
+        (world.folder / "traffic.parquet" / f"{hour:04}.parquet").unlink()
+    sized = world.sized()["idle"]
+    assert (sized["verdict"], sized["value"]) == ("inconclusive", None)
+    assert "but it is not lowered: broker 1 has no lines for 48 h of 479 h 59 min" in sized["reason"]
