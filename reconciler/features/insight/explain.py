@@ -40,7 +40,7 @@ from reconciler.features.insight.recorded_rates import span_options
 from reconciler.model import CONTROLLER, EntityType, Verdict
 from reconciler.ports import NO_PROGRESS, Progress
 from reconciler.resolution import is_reserved
-from reconciler.text import list_some
+from reconciler.text import count_of, list_some
 from reconciler.workflows import has_group_plugin
 
 _SECOND: Final = datetime.timedelta(seconds=1)
@@ -118,13 +118,13 @@ def _report(unknown: IncidentReport, request: IncidentRequest, then: QuotasThen,
     report = replace(unknown, evidence=(read, *evidence.notes, *then.evidence))
     chosen = nearest_stretch(stretches, request.at)
     if chosen is None:
-        return _without_incident(report, request, evidence)
+        return _without_incident(report, request, then, evidence)
     groups, missing = add_origins(request, then, groups_in(evidence, chosen, is_recorded=bool(recorded)))
     causes = [group for group in groups if group.is_cause]
     missing += [*_changes(then, chosen), *([] if causes else [_which_limit(then, groups)]), *report.missing]
     if recorded and evidence.names_groups:
         missing.append(_CLIENTS)
-    missing += _unseen_brokers(evidence)
+    missing += _unseen_brokers(then, evidence)
     if causes and not any(member.requests for group in causes for member in group.members):
         missing.append(_MEMBERS)
     seconds_over = None if recorded else _seconds_over(causes)
@@ -139,17 +139,20 @@ def _report(unknown: IncidentReport, request: IncidentRequest, then: QuotasThen,
     )
 
 
-def _without_incident(report: IncidentReport, request: IncidentRequest, evidence: SourceEvidence) -> IncidentReport:
+def _without_incident(
+    report: IncidentReport, request: IncidentRequest, then: QuotasThen, evidence: SourceEvidence
+) -> IncidentReport:
     missing: list[MissingEvidence] = []
-    if evidence.is_complete and (request.at is None or evidence.start <= request.at <= evidence.end):
+    unseen = tuple(_unseen_brokers(then, evidence))
+    if evidence.is_complete and not unseen and (request.at is None or evidence.start <= request.at <= evidence.end):
         # A clear answer is of the time of the log only.
         since, until = max(request.since, evidence.start), min(request.until, evidence.end)
         report = replace(report, answer=IncidentAnswer.CLEAR, since=since, until=until)
         if any(line.verdict.verdict is Verdict.THROTTLED for line in evidence.timelines):
             missing.append(_OTHER_LIMITS)
     else:
-        missing.append(_undecided(request, evidence))
-    missing += [*report.missing, *_unseen_brokers(evidence)]
+        missing.append(_undecided(request, evidence, unseen))
+    missing += [*report.missing, *unseen]
     return replace(report, groups=plain_groups(evidence), missing=tuple(dict.fromkeys(missing)))
 
 
@@ -170,10 +173,12 @@ def _shown_over(evidence: SourceEvidence, computed: Sequence[Stretch]) -> Iterat
             yield stretch
 
 
-def _undecided(request: IncidentRequest, evidence: SourceEvidence) -> MissingEvidence:
+def _undecided(request: IncidentRequest, evidence: SourceEvidence, unseen: Sequence[MissingEvidence]) -> MissingEvidence:
     """Return the reasons for which the sources do not decide."""
     remedy: str | None = _LOG
-    if evidence.is_complete:
+    if evidence.is_complete and unseen:
+        because, remedy = f"the log has no throttle of {request.client}, and {unseen[0].because}", unseen[0].remedy
+    elif evidence.is_complete:
         because = f"the log is from {evidence.start:%Y-%m-%d %H:%M:%S} to {evidence.end:%H:%M:%S} UTC, and --at is not in it"
         remedy = "give traffic of this time"
     elif evidence.is_log:
@@ -236,11 +241,16 @@ def _missing_groups(then: QuotasThen) -> Iterator[MissingEvidence]:
         yield _GROUPS
 
 
-def _unseen_brokers(evidence: SourceEvidence) -> Iterator[MissingEvidence]:
+def _unseen_brokers(then: QuotasThen, evidence: SourceEvidence) -> Iterator[MissingEvidence]:
+    """Brokers that recorded answers name, else how many the cluster has more: a log need not state which broker wrote it."""
+    in_cluster = max((len(part.proposal.brokers) for part in then.parts if part.proposal is not None), default=0)
+    what, because = "", ""
     if unseen := sorted(set(evidence.recorded.facts.named_brokers) - set(evidence.brokers)):
-        brokers = list_some([*map(str, unseen)], _SHOWN)
-        yield MissingEvidence(
-            what=f"whether {'broker' if len(unseen) == 1 else 'brokers'} {brokers} throttled the client",
-            because="the traffic has no requests of them at that time",
-            remedy="give their request logs with --traffic BROKER=PATH",
-        )
+        what = f"{'broker' if len(unseen) == 1 else 'brokers'} {list_some([*map(str, unseen)], _SHOWN)}"
+        because = f"the traffic has no requests of {what} at that time"
+    elif (others := in_cluster - len(evidence.brokers)) > 0:
+        what = count_of(others, "other broker")
+        because = f"the cluster has {in_cluster} brokers, and the traffic of that time is of {len(evidence.brokers)}"
+    if what:
+        remedy = "give their request logs with --traffic BROKER=PATH"
+        yield MissingEvidence(what=f"whether {what} throttled the client", because=because, remedy=remedy)

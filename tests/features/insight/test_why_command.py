@@ -55,6 +55,23 @@ def why(repository: GitRepository, *arguments: str, env: Mapping[str, str] | Non
     return invoke("why", "quotas", *arguments, cwd=repository.folder, env=env)
 
 
+def write_snapshot(path: Path, brokers: list[int]) -> Path:
+    """Of a cluster without quotas beside those of the manifests."""
+    cluster = {"name": None, "id": None, "kafka_version": "4.4"}
+    seen = {"at": "2026-11-21T12:59:00Z", "from": "broker"}
+    leaders = {"partitions": {}, "leaderless": 0, "absent": []}
+    state = {
+        "format_version": "1.0",
+        "cluster": cluster,
+        "observed": seen,
+        "brokers": brokers,
+        "leaders": leaders,
+        "entities": [],
+    }
+    path.write_text(json.dumps(state), "utf-8")
+    return path
+
+
 def document(done: Done) -> dict[str, Any]:
     made: dict[str, Any] = done.json()
     valid(made, "why")
@@ -135,6 +152,19 @@ def test_a_client_that_was_not_throttled_shows_how_near_it_was(repository: GitRe
     text = why(repository, "--name", "client-id=trail", *AT, *TRAFFIC).out
     assert text.startswith("The brokers logged no throttle of client-id=trail from ")
     assert "How near it was" in text
+
+
+def test_a_log_of_one_broker_of_three_is_not_clear(repository: GitRepository, tmp_path: Path) -> None:
+    """The others can have throttled the client."""
+    for brokers, answer in (([1], "clear"), ([1, 2, 3], "unknown")):
+        snapshot = write_snapshot(tmp_path / "now.json", brokers)
+        done = why(repository, "--name", "client-id=trail", *AT, *TRAFFIC, "--current", str(snapshot), "--format", "json")
+        assert document(done)["answer"] == answer, done.out
+
+    said = why(repository, "--name", "client-id=trail", *AT, *TRAFFIC, "--current", str(tmp_path / "now.json"))
+    assert said.code == 1
+    reason = "and the cluster has 3 brokers, and the traffic of that time is of 1. To know it, give their request logs"
+    assert reason in " ".join(said.out.split())
 
 
 def test_a_time_without_recording_is_not_clear(repository: GitRepository) -> None:
