@@ -20,6 +20,7 @@ from reconciler.model import (
     ClusterIdentity,
     ClusterSpec,
     Digest,
+    HistoryNeeds,
     Message,
     Prediction,
     Provenance,
@@ -207,7 +208,7 @@ def compare_run(
 
     require_arrow()
     from reconciler.features.insight.recorded_time import between, recorded_throttles
-    from reconciler.traffic import Backtest
+    from reconciler.traffic import UNCLEAR_TIME, Backtest, doubt_of_history
 
     options, notes = fetch_samples(proposal, options, progress=progress)
     with open_recorded(proposal, options, throttles=True, progress=progress) as recorded:
@@ -220,7 +221,8 @@ def compare_run(
                 )
         judged = Backtest(between(recorded, since, until), question_in_effect(proposal, options)).report()
         throttles = recorded_throttles(recorded, None, since=since, until=until)
-        all_stated, unread = recorded.facts.states_throttles, recorded.facts.unreadable
+        all_stated = recorded.facts.states_throttles
+        unread = recorded.facts.unreadable + recorded.facts.not_charged.get(UNCLEAR_TIME, 0)
     rows: dict[tuple[object, ...], list[BucketVerdict]] = defaultdict(list)
     for verdict in judged.verdicts:
         rows[verdict.name, verdict.key].append(verdict)
@@ -232,6 +234,8 @@ def compare_run(
     more += [_OF_SAMPLES] if any(throttle.of_samples for throttle in throttles or ()) else []
     if unread:
         more.append(compose("{lines} cannot be read, and can have throttles.", lines=count_of(unread, "line")))
+    elif (doubt := doubt_of_history(judged.provenance, HistoryNeeds(hours=0.0))) is not None:
+        more.append(compose("Throttles can be missing: {doubt}.", doubt=doubt))
     return RunComparison(
         cluster=report.cluster, digest=report.digest, since=since, until=until, groups=tuple(compared), notes=(*notes, *more)
     )

@@ -195,6 +195,15 @@ def test_traffic_of_an_hour_is_not_shown_as_a_week(folder: Path) -> None:
     assert "The traffic covers" not in why(folder).out
 
 
+def test_traffic_with_a_hole_of_two_days_names_it(folder: Path) -> None:
+    first, last = (APPLIED + datetime.timedelta(days=days) for days in (3, 5))
+    rows = [row for row in pq.read_table(folder / "since.parquet").to_pylist() if not first <= row["ts"] < last]
+    pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), folder / "holed.parquet")
+    note = "Throttles can be missing: broker 1 has no lines for 48 h of "
+    assert note in " ".join(why(folder, traffic="holed.parquet").out.split())
+    assert "can be missing" not in why(folder).out
+
+
 @pytest.mark.parametrize(
     ("begin_s", "words"),
     [
