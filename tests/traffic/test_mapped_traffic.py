@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import gzip
+import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 
 from reconciler.errors import ManifestError, TrafficError
 
+COLUMNS = "time,host,principal,client,what,kb"
 HEADER = "apiVersion: kafka-quotas/v1\nkind: TrafficMapping\nspec:\n"
 PLAIN = """
   columns:
@@ -129,6 +131,28 @@ def test_parquet_whose_files_have_different_columns_is_one_history(tmp_path: Pat
     }
     with pytest.raises(TrafficError, match="names the column 'gone', and the files have app, broker"):
         rows_of(tmp_path, spec.replace("column: n}", "column: gone}"), tmp_path / "b.parquet")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("a.csv", f"{COLUMNS}\n".encode("utf-16"), "its first line is not in UTF-8"),
+        ("a.csv", f"{COLUMNS},kb\n".encode(), "it has several columns 'kb'"),
+        ("a.parquet", [[2]], "the column 'kb' is list<element: int64>, and a mapping reads numbers, text and times"),
+        ("a.parquet", [datetime.timedelta(seconds=1)], "the column 'kb' is duration"),
+    ],
+    ids=["encoding", "twice", "list", "duration"],
+)
+def test_a_column_that_no_mapping_reads_is_refused_by_its_name(tmp_path: Path, name: str, content: Any, said: str) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if isinstance(content, bytes):
+        (tmp_path / name).write_bytes(content)
+    else:
+        pq.write_table(pa.table({column: ["x"] for column in COLUMNS.split(",")[:-1]} | {"kb": content}), tmp_path / name)
+    with pytest.raises(TrafficError, match=f"{re.escape(str(tmp_path / name))}: {re.escape(said)}"):
+        rows_of(tmp_path, PLAIN, tmp_path / name)
 
 
 @pytest.mark.parametrize(

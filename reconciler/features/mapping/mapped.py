@@ -90,7 +90,7 @@ class MappedTraffic(Traffic):
         """Look at the header or footer of each file. Raises ``TrafficError`` for another ending, or a column of no file."""
         of_csv = [file for file in self.parquet if _is_csv(file)]
         others = [file for file in self.parquet if file not in set(of_csv)]
-        for files, columns_of in ((of_csv, self._header), (others, lambda file: footer_of(file).schema.to_arrow_schema().names)):
+        for files, columns_of in ((of_csv, self._header), (others, self._footer)):
             known = {name for file in files for name in columns_of(file)}
             if files and (missing := sorted(set(self.mapping.columns) - known)):
                 raise TrafficError(
@@ -105,6 +105,21 @@ class MappedTraffic(Traffic):
         except pa.ArrowInvalid:
             # An empty file.
             return ()
+        except UnicodeDecodeError as error:
+            raise TrafficError(f"recorded traffic {escaped(path)}: its first line is not in UTF-8. Convert the file") from error
+        return self._once(names, path)
+
+    def _footer(self, path: str) -> Sequence[str]:
+        schema = footer_of(path).schema.to_arrow_schema()
+        for field in schema:
+            if field.name in self.mapping.columns and (pa.types.is_nested(field.type) or pa.types.is_duration(field.type)):
+                what = f"the column {field.name!r} is {field.type}, and a mapping reads numbers, text and times"
+                raise TrafficError(f"recorded traffic {escaped(path)}: {what}")
+        return self._once(schema.names, path)
+
+    def _once(self, names: Sequence[str], path: str) -> Sequence[str]:
+        if twice := [name for name in self.mapping.columns if names.count(name) > 1]:
+            raise TrafficError(f"recorded traffic {escaped(path)}: it has several columns {twice[0]!r}. Rename all but one")
         return names
 
     def _rows(self, parts: Iterable[MappedPart], *, with_file: bool = False) -> Iterator[pa.RecordBatch]:
