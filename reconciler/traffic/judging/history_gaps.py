@@ -39,6 +39,8 @@ _FEWEST_PAUSES: Final = 21
 """From so many pauses on, the longest one in twenty is not simply the longest."""
 SHORTEST_S: Final = (_FEWEST_PAUSES + _SHORTEST_MIN - 1) * _MINUTE_S
 """No hole fits into a shorter history, beside the pauses that make it unusual."""
+_FEW_UNREAD: Final = 10_000
+"""Of so many rows, one may be unreadable: a log has a torn line wherever its broker was killed."""
 _MOST_SHOWN: Final = 10
 _NO_HOLES: Final = np.empty((0, 2), dtype=np.int64)
 
@@ -108,7 +110,8 @@ def doubts_of(provenance: Provenance, needs: HistoryNeeds) -> Callable[[BucketVe
 def doubt_of_history(provenance: Provenance, needs: HistoryNeeds) -> str | None:
     """Return why a client that is in no row may have had traffic all the same; ``None``: the history lacks nothing."""
     short, holes = _missing(provenance, needs)
-    if short is None and (unread := provenance.unreadable.lines):
+    unread = provenance.unreadable.lines
+    if short is None and unread * _FEW_UNREAD > provenance.requests:
         short = f"{count_of(unread, 'row')} of the history cannot be read"
     return short or next(iter(holes.values()), None)
 

@@ -91,14 +91,16 @@ def test_a_history_with_a_hole_or_rows_that_cannot_be_read_shows_no_unused_quota
     begin, end = (pa.scalar(first + datetime.timedelta(days=days), whole["ts"].type) for days in (30, 40))
     pq.write_table(whole.filter(pc.or_(pc.less(whole["ts"], begin), pc.greater(whole["ts"], end))), file)
     holed = world.sized()
-    pq.write_table(
-        pa.concat_tables([whole, pa.Table.from_pylist([{**whole.slice(0, 1).to_pylist()[0], "amount": -1}], whole.schema)]), file
-    )
-    damaged, done = world.sized(), world.run()
+    torn = pa.Table.from_pylist([{**whole.slice(0, 1).to_pylist()[0], "amount": -1}], whole.schema)
+    pq.write_table(pa.concat_tables([whole, torn]), file)
+    once, done = world.verdicts(), world.run()
+    pq.write_table(pa.concat_tables([whole, *[torn] * 50]), file)
+    damaged = world.sized()
 
+    assert once == {"gone": "unused", "left": "unused"}
     assert {quota["verdict"] for found in (holed, damaged) for quota in found.values()} == {"inconclusive"}
     assert all("broker 1 has no lines for 240 h" in quota["reason"] for quota in holed.values()), holed
-    assert all(quota["reason"].endswith("but 1 row of the history cannot be read") for quota in damaged.values())
+    assert all(quota["reason"].endswith("but 50 rows of the history cannot be read") for quota in damaged.values())
     assert "Note: 1 row of the history cannot be read" in done.out
 
 
