@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -112,6 +113,25 @@ def test_nodes_that_brokers_cannot_read_are_told_of_everywhere(repository: ZooKe
     refused = repository.run(*APPLY, "--format", "json")
     assert (refused.code, refused.json()["failure_reason"]) == (1, "refused-by-cluster")
     assert {path: repository.nodes()[path] for path in before} == before
+
+
+def test_a_filter_names_the_unreadable_nodes_that_it_asks_for_and_an_address_that_stops_a_broker_is_one(
+    repository: ZooKeeperRepository,
+) -> None:
+    rate = b'{"version":1,"config":{"connection_creation_rate":"5"}}'
+    for node in ("users/broken", "clients/broken"):
+        repository.put(f"/config/{node}", b"hello")
+    for node in ("ips/10.0.0.1:80", "ips/10.1", "ips/::1"):
+        repository.put(f"/config/{node}", rate)
+
+    def named(*names: str) -> list[str]:
+        done = repository.run("describe", "--zookeeper", repository.zookeeper, *names)
+        return re.findall(r"ZooKeeper's node (\S+?):? ", done.err)
+
+    assert named("--name", "user=alice") == []
+    assert named("--name", "user=broken") == ["/config/users/broken"]
+    assert named("--name", "ip=10.0.0.1:80") == ["/config/ips/10.0.0.1:80"]
+    assert named() == ["/config/clients/broken", "/config/ips/10.0.0.1:80", "/config/users/broken"]
 
 
 def migrated(repository: ZooKeeperRepository, folder: Path) -> Path:

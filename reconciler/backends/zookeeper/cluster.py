@@ -67,7 +67,7 @@ from reconciler.model import (
     escaped,
 )
 from reconciler.ports import BrokerNode, EntityFilter, ReplicationThrottles
-from reconciler.resolution import UNSUPPORTED_VERSION, answer, filter_refusal
+from reconciler.resolution import UNSUPPORTED_VERSION, answer, filter_refusal, literal_address
 
 if TYPE_CHECKING:
     from kazoo.client import KazooClient
@@ -82,6 +82,7 @@ _USER: Final = EntityType.USER.value
 _CLIENT: Final = EntityType.CLIENT_ID.value
 _IP: Final = EntityType.IP.value
 _FOLDERS: Final = {USERS: _USER, CLIENTS: _CLIENT, IPS: _IP}
+_ANY_QUOTA: Final = {"": 0.0}
 _UNREACHED: Final = "brokers never look for its name, so it applies to no client"
 _NO_ADDRESS: Final = "the node's name is not an address that brokers can resolve. A broker that starts may fail on it"
 HOME: Final = "/kafka-quotas"
@@ -155,7 +156,8 @@ class ZooKeeperCluster:
         observed = Observed(at=datetime.datetime.now(datetime.UTC), origin=ObservedFrom.ZOOKEEPER)
         nodes = self._read(entity_filter)
         entities = answer(entity_filter, nodes.entities)
-        unreadable = tuple(sorted(nodes.unreadable, key=lambda node: node.path))
+        concerned = (node for node in nodes.unreadable if _concerns(entity_filter, node))
+        unreadable = tuple(sorted(concerned, key=lambda node: node.path))
         return CurrentState(
             cluster=self.identity(), observed=observed, entities=entities, unreadable=unreadable, brokers=self._broker_ids()
         )
@@ -327,6 +329,14 @@ def _read_into(nodes: ReadNodes, client: KazooClient, pipeline: Pipeline, places
     return users
 
 
+def _concerns(entity_filter: EntityFilter, node: UnreadableNode) -> bool:
+    """Whether a node may be one that a filter asks for. Of a node without an entity only the type is known."""
+    if node.entity is not None:
+        return bool(answer(entity_filter, {node.entity: _ANY_QUOTA}))
+    asked = {component.entity_type for component in entity_filter.components}
+    return not asked or any(kind in asked for folder, kind in _FOLDERS.items() if node.path.startswith(f"{folder}/"))
+
+
 def _take(nodes: ReadNodes, place: _Place, data: bytes | None, version: int) -> None:
     name = address_of_node(place.node) if place.kind == _IP else name_of_node(place.node)
     if name is None or place.above is None:
@@ -345,6 +355,9 @@ def _take(nodes: ReadNodes, place: _Place, data: bytes | None, version: int) -> 
         nodes.empty[place.path] = version
     if quotas:
         nodes.entities[entity] = quotas
+    if place.kind == _IP and isinstance(name, str) and ":" in name and literal_address(name.strip("[]")) is None:
+        # No host name has a colon, so each broker that starts looks it up in vain.
+        unreadable = (*unreadable, _NO_ADDRESS)
     if unreadable:
         nodes.unreadable.append(UnreadableNode(path=place.path, reason="; ".join(unreadable), entity=entity))
 
