@@ -50,8 +50,8 @@ from reconciler.text import count_of, list_some
 _MOST_NAMED: Final = 10
 _REFUSED: Final = "Kafka refuses each request about such names, also a removal."
 _HOST_NAME: Final = (
-    "Kafka refuses each request about a host name that its controller cannot resolve, also a removal. Where the controller "
-    "resolves it, kafka-quotas alter removes the quota."
+    "Each broker limits the address that it found for such a name, which may be one that a manifest declares. Kafka refuses each "
+    "request about a name that its controller cannot resolve, also a removal. Where it can, kafka-quotas alter removes the quota."
 )
 _NAMES_USER: Final = frozenset(level.number for level in CLIENT_PRECEDENCE if level.user is NameMatch.NAME)
 _USER_ALONE: Final = max(_NAMES_USER)

@@ -2,6 +2,7 @@
 
 import datetime
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -119,6 +120,15 @@ def test_entities_that_the_tool_does_not_write_are_findings_and_never_content(ty
     assert values == {}
     assert [f for f in findings if f.severity is Severity.ERROR] == []
     assert [finding.id for finding in export.findings] == ["entity-not-declarable"]
+
+
+@pytest.mark.parametrize("name", ["010.0.0.1", "10.1", "[::1]", "10.0.0.0/8"])
+def test_an_ip_that_only_brokers_can_judge_is_left_out_and_never_called_unchangeable(name):
+    export = emit(current({Entity.of({"ip": name}): {"connection_creation_rate": 5.0}}))
+
+    (finding,) = export.findings
+    assert finding.id == "entity-not-declarable"
+    assert "kafka-quotas alter asks them" in finding.message
 
 
 def test_keys_that_the_tool_does_not_know_are_kept_as_comments_beside_the_entry():

@@ -44,7 +44,10 @@ SCHEMA_FOLDER: Final = ".schemas"
 """Where an export puts the schemas that its modelines name; hidden, so never read as manifests."""
 
 MARK: Final = "# Written by kafka-quotas export."
-_UNALTERABLE: Final = ("empty-name", "ip-invalid")
+_NEXT: Final = {
+    "empty-name": ". Kafka refuses every change of it",
+    "ip-invalid": ". Only the brokers know whether it can be changed: kafka-quotas alter asks them",
+}
 _ENTRIES_PER_FILE: Final = 2000
 _GROUPS: Final = {
     ("user",): "users",
@@ -128,8 +131,8 @@ def undeclarable(entity: Entity, quotas: Quotas) -> Iterator[Finding]:
     for rule_id, message in _problems_of_names(entity):
         if not manifest_rules()[rule_id].adjustable and _is_error(rule_id):
             refused = True
-            words = ". Kafka refuses every change of it" if rule_id in _UNALTERABLE else ""
-            yield _warning("entity-not-declarable", f"{escaped(str(entity))}: {message}{words}", entity)
+            text = f"{escaped(str(entity))}: {message}{_NEXT.get(rule_id, '')}"
+            yield _warning("entity-not-declarable", text, entity)
     if refused:
         return
     legal = _LEGAL[entity.types]

@@ -165,8 +165,9 @@ def test_what_may_override_is_added_when_it_is_new_since_the_baseline(added: Ent
         (user(""), "such names"),
         (pair("", DEFAULT), "such names"),
         (ip(""), "such names"),
-        (ip("db1.example"), "a host name that its controller cannot resolve"),
-        (ip("10.0.0.0/8"), "a host name that its controller cannot resolve"),
+        (ip("db1.example"), "a name that its controller cannot resolve"),
+        (ip("010.0.0.1"), "the address that it found for such a name, which may be one that a manifest declares"),
+        (ip("10.0.0.0/8"), "a name that its controller cannot resolve"),
         (Entity.of({"user": "a", "ip": "10.0.0.1"}), "such names"),
     ],
 )
