@@ -5,7 +5,7 @@ import argparse
 import pytest
 
 from reconciler.cli.declaration import add_options, read
-from reconciler.cli.entity_options import FilterOptions, entity_of, literal_default_warnings, selector_of
+from reconciler.cli.entity_options import FilterOptions, entity_of, literal_default_warnings, parse_settings, selector_of
 from reconciler.errors import UsageError
 from reconciler.model.entity import DEFAULT, Entity, MatchKind, Selector, TypeMatch
 from tests.builders import client, ip, pair, user
@@ -68,6 +68,13 @@ def test_an_empty_name_is_taken_where_it_means_something() -> None:
     assert entity_of(parsed("--name", "client-id="), may_be_empty={"client-id"}) == client("")
     with pytest.raises(UsageError):
         entity_of(parsed("--name", "user="), may_be_empty={"client-id"})
+
+
+def test_an_empty_name_is_told_the_default_as_its_own_option_has_it() -> None:
+    with pytest.raises(UsageError, match=r"The default is --defaults user$"):
+        entity_of(parsed("--name", "user="))
+    with pytest.raises(UsageError, match=r"The default is user alone$"):
+        parse_settings(["user=:producer_byte_rate=1"])
 
 
 def test_filters_are_a_selector_of_all_options() -> None:
