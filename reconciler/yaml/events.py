@@ -165,7 +165,7 @@ class _Reader:
         line, column = event.start_mark.line + 1, event.start_mark.column + 1
         message = (
             "aliases are not supported. Write the value out, use a profile for values of many entries, or put text that begins "
-            "with * in quotes"
+            "with * in quotes. List a file that is not a manifest under spec.exclude in kafka-quotas.yaml"
         )
         raise _StopReading(YamlProblem(id="yaml-alias", message=message, line=line, column=column))
 

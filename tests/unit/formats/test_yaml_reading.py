@@ -108,6 +108,11 @@ def test_what_is_wrong_is_said_with_its_place(text, expected):
     assert problems(text) == [expected]
 
 
+def test_an_alias_in_a_file_of_another_program_is_told_where_such_files_are_listed():
+    (problem,) = read_yaml(b".defaults: &defaults {image: python}\ntest: {<<: *defaults}\n").problems
+    assert "not a manifest under spec.exclude" in str(problem.message)
+
+
 def test_a_duplicate_key_keeps_the_first_value_so_that_other_findings_still_make_sense():
     assert read_yaml(b"a: 1\na: {x: 2}\nb: 3\n").documents[0].data == {"a": 1, "b": 3}
 
