@@ -228,7 +228,12 @@ def find_traffic(arguments: Sequence[str], mapped: OpenFiles | None = None, *, b
     elif mapped is not None:
         traffic = mapped(arguments)
     else:
-        kinds = dict.fromkeys(map(_kind_of, arguments))
+        kinds: dict[type[Traffic], None] = {}
+        places = (*_SOURCES, *added("SOURCES"))
+        for argument in arguments:
+            # Those of the core come first. A log may have any name.
+            claiming = (kind for kind in map(load, places) if kind.claims(Path(argument)))
+            kinds[next(claiming, RequestLogs)] = None
         if len(kinds) > 1:
             names = " and ".join(sorted(kind.source.value for kind in kinds))
             raise UsageError(f"--traffic names {names}: give one kind at a time, or compact them into one folder")
@@ -255,15 +260,6 @@ def _at_addresses(parsed: Sequence[tuple[str, Dataset | None]], datasets: tuple[
     if len(datasets) > 1 and any(dataset.is_table for dataset in datasets):
         raise UsageError("--traffic names a table and something else: give one table at a time")
     return Datasets(datasets=datasets)
-
-
-def _kind_of(argument: str) -> type[Traffic]:
-    """Return the first kind of source that claims an argument: of the core, then of features. A log may have any name."""
-    for place in (*_SOURCES, *added("SOURCES")):
-        kind: type[Traffic] = load(place)
-        if kind.claims(Path(argument)):
-            return kind
-    return RequestLogs
 
 
 def shown_files(path: Path, files: Sequence[Path], *, what: str) -> tuple[str, ...]:
@@ -358,11 +354,11 @@ class RequestLogs(Traffic):
         """Implement ``Traffic.batches``."""
         zone, kinds, also = reading.log_timezone, reading.kinds, reading.also
         parts = log_parts(self.logs, 1)
-        read, total = 0, sum(part.size for part in parts)
+        read, total = 0, sum(part.end - part.begin for part in parts)
         for log in parts:
             log_event(_log, "file opened", file=log.path, broker=log.broker, begin=log.begin, end=log.end)
             yield from parse_lines(log.lines(), broker=log.broker, file=log.uri, zone=zone, kinds=kinds, also=also)
-            read += log.size
+            read += log.end - log.begin
             reading.progress.count(read, total)
 
     def rows_here(self, reading: Reading) -> LocalRows[pa.RecordBatch]:
