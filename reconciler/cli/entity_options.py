@@ -163,7 +163,7 @@ def _require_name(part: _Part, may_be_empty: Collection[str]) -> None:
     if wanted.kind is MatchKind.PREFIX and not wanted.text:
         raise UsageError(f"an empty prefix matches every name: write --named {entity_type}, or --any {entity_type}")
     if wanted.kind is MatchKind.NAME and not wanted.text and entity_type not in may_be_empty:
-        default = f"{entity_type} alone" if option.startswith(SET) else f"--defaults {entity_type}"
+        default = f"{entity_type} alone in {SET}" if option.startswith(SET) else f"--defaults {entity_type}"
         raise UsageError(f"the name of the {entity_type} is empty, which no entity's is. The default is {default}")
     try:
         size = len(wanted.text.encode())

@@ -80,7 +80,7 @@ def test_what_brokers_refuse_is_named_and_never_planned_and_the_rest_is_applied(
     assert not [entity for entity in changed if entity in [entity_of(names) for names in STAY]]
     assert {change["entity"].get("user") for change in document["changes"]} >= {"keep", "new", "negative", "zero"}
     told = " ".join(one["message"] for one in document["findings"] if one["id"] == "unalterable-entity")
-    reasons = ("such names", "a host name")
+    reasons = ("such names", "such a name")
     for text in ('user=""', 'client-id=""', 'user="" client-id=app', "ip=no-such-host.invalid", "ip=10.0.0.3", *reasons):
         assert text in told, told
     drift = repository.run("drift")

@@ -98,7 +98,7 @@ def test_manifests_of_the_folder_do_not_count_unless_they_are_named(folder: Path
     [
         ("user=alice:producer_byte_rat=5", "'producer_byte_rat' is not a quota key"),
         ("user=a,O=b:producer_byte_rate=5", "name is written \\,"),
-        ("user=:producer_byte_rate=5", "in --set user alone"),
+        ("user=:producer_byte_rate=5", "user alone in --set"),
         ("user=a", "--set takes ENTITY:KEY=VALUE"),
         ("user=a:producer_byte_rate", "--set takes ENTITY:KEY=VALUE"),
         ("user=\x1b[31m:producer_byte_rate", r"not 'user=\u001b[31m:producer_byte_rate'"),

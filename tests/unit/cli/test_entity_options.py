@@ -73,7 +73,7 @@ def test_an_empty_name_is_taken_where_it_means_something() -> None:
 def test_an_empty_name_is_told_the_default_as_its_own_option_has_it() -> None:
     with pytest.raises(UsageError, match=r"The default is --defaults user$"):
         entity_of(parsed("--name", "user="))
-    with pytest.raises(UsageError, match=r"The default is user alone$"):
+    with pytest.raises(UsageError, match=r"The default is user alone in --set$"):
         parse_settings(["user=:producer_byte_rate=1"])
 
 
