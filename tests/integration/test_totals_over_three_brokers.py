@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +23,17 @@ MIB = 2**20
 COPIED = {0: [1, 2], 1: [2, 3], 2: [3, 1]}
 
 
+def _lists(client: Any, topic: str) -> bool:
+    return topic in client.list_topics()
+
+
 def create(nodes: ThreeNodes, topic: str, assignment: Mapping[int, list[int]]) -> None:
     with admin_client(nodes.servers()) as client:
         client.create_topics([NewTopic(name=topic, replica_assignments=dict(assignment))])
+    for server in nodes.servers().split(","):
+        # Each broker learns of it by itself, and a command asks any.
+        with admin_client(server) as client:
+            wait_until(partial(_lists, client, topic))
 
 
 def manifests(folder: Path, total: str, *names: str, **spec: Any) -> None:
