@@ -22,7 +22,7 @@ class MetricSamples:
     window_s: float
     """What a sample looks back on: the samples of the broker's sensor."""
     over: int | None = None
-    """Samples above the proposed limit. ``None``: there is no limit."""
+    """Samples above the proposed limit. ``None`` without a limit."""
     over_before: int | None = None
     """Samples above the earlier limit. ``None``: not known."""
     share_low: float = 0.0

@@ -20,7 +20,7 @@ def sample_text(verdict: BucketVerdict, metrics: MetricSamples) -> str:
 
 
 def sample_share_text(metrics: MetricSamples) -> str:
-    """``0.8 %`` of the samples; nothing where there is no limit."""
+    """``0.8 %`` of the samples; nothing without a limit."""
     if metrics.over is None or not metrics.samples:
         return ""
     return _share_text(metrics.over / metrics.samples)

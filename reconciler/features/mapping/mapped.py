@@ -270,7 +270,7 @@ def _column(batch: pa.RecordBatch, name: str, field: Field) -> pa.Array:
 
 
 def _numbers(column: pa.Array, factor: float) -> pa.Array:
-    """Numbers times ``factor``, rounded; null where there is no number, or one that is too large. Precise to 2^53."""
+    """Numbers times ``factor``, rounded; null without a number, or for one that is too large. Precise to 2^53."""
     if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
         text = _texts(column)
         column = pc.utf8_trim_whitespace(pc.if_else(pc.match_substring_regex(text, _NUMBER), text, None))

@@ -137,7 +137,7 @@ class PageParser:
 
 
 class ExporterPage:
-    """The page of one exporter with its series of quotas. ``read`` raises ``TrafficError`` where there is no such page."""
+    """The page of one exporter with its series of quotas. ``read`` raises ``TrafficError`` for any other page."""
 
     def __init__(
         self,

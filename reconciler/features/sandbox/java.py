@@ -39,7 +39,7 @@ class Runtime:
         return self.jars[0].parent / f"classes-{key}.jsa"
 
     def class_options(self) -> tuple[str, ...]:
-        """The JVM's options to use the archive; none while there is no archive."""
+        """The JVM's options to use the archive; none before the archive is made."""
         archive = self.class_archive
         return (f"-XX:SharedArchiveFile={archive}", "-Xshare:auto", "-Xlog:cds=off") if archive.is_file() else ()
 

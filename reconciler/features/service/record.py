@@ -58,7 +58,7 @@ class _Exporter:
     good_s: float | None = None
     """When the last page was read, in seconds since 1970."""
     gap: tuple[float, str] | None = None
-    """Since when there is no page, and why."""
+    """Since when the page cannot be read, and why."""
 
 
 def run_recorder(args: RecordArguments, log: Log) -> int:

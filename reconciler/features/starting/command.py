@@ -81,7 +81,7 @@ def init(args: InitArguments) -> Result:
             "--name names the cluster of --bootstrap-server, --zookeeper or --current, or with --traffic one of the example: "
             f"{' or '.join(TEMPLATE_CLUSTERS)}. Give one"
         )
-    # The properties are those of whoever makes the repository; a pipeline has its own.
+    # The properties are those of the user who makes the repository; a pipeline has its own.
     address = dataclasses.replace(access, command_config=None)
     connection = connection_to_write(ClusterSpec(), address, folder=folder / CLUSTER_FOLDER)
     cluster = state or args.name or TEMPLATE_CLUSTERS[-1]
