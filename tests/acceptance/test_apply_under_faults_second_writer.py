@@ -21,7 +21,6 @@ from tests.support.write_proxy import Last, WriteProxy
 pytestmark = pytest.mark.kafka
 
 LOOKS_EVERY_S = 3.0
-
 """How old the last look at the cluster gets before there is another one, ahead of the next request."""
 
 THEIRS = {PRODUCE: 7_700_000.0}
@@ -40,11 +39,12 @@ def small(tmp_path: Path, clean_kafka: Sandbox) -> ChangeSet:
 
 
 def with_the_first_answer_held(work: ChangeSet, port: int, *, meanwhile: Callable[[], None]) -> Done:
-    """Apply; something happens after the first request is done and before its answer, which comes when another look is due."""
+    """Apply; something happens when all can see the first request done, and it is answered when another look is due."""
 
     def answer(number: int, frame: bytes) -> bytes:
         if number == 1:
             due = time.monotonic() + LOOKS_EVERY_S
+            raw_quotas.settled(work.servers)  # reads lag writes: another copy could plan on what was there before
             meanwhile()
             wait_until(lambda: time.monotonic() > due)
         return frame

@@ -106,12 +106,15 @@ def run(at: dict[int, signal.Signals], step_down: StepDown | None = None) -> End
         before = signal.signal(signal.SIGTERM, signal.default_int_handler)
         tracing = sys.gettrace()
         try:
-            sys.settrace(signals)
-            code = command(folder, cluster, step_down=step_down)
+            with console(color="auto", quiet=False):  # a signal may tear the end out of the one inside
+                try:
+                    sys.settrace(signals)
+                    code = command(folder, cluster, step_down=step_down)
+                finally:
+                    sys.settrace(tracing)
         except KeyboardInterrupt:  # torn out of the rest of the command
             code = exit_codes.INTERRUPTED
         finally:
-            sys.settrace(tracing)
             signal.signal(signal.SIGTERM, before)
         report, audit = folder / "report", folder / "audit"
         return Ended(

@@ -44,7 +44,8 @@ def at_terminal(screen: Screen, monkeypatch: pytest.MonkeyPatch, *, after_s: flo
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "80")
     sink = Sink(screen, breaks=False)
-    return LiveProgress(after_s=after_s, stream=cast("TextIO", sink)), sink
+    with console(color="auto", quiet=False):
+        return LiveProgress(after_s=after_s, stream=cast("TextIO", sink)), sink
 
 
 def test_a_log_gets_a_line_for_each_interval_with_the_time_of_the_step(screen: Screen) -> None:
