@@ -11,7 +11,7 @@ import pytest
 
 from reconciler.features.sandbox.spec import Sandbox
 from tests.support.bad_servers import serving
-from tests.support.change_set import ChangeSet, mixed
+from tests.support.change_set import LARGE, ChangeSet, mixed
 from tests.support.write_proxy import Last, WriteProxy, decoded_alter, reencoded
 
 pytestmark = pytest.mark.kafka
@@ -56,7 +56,9 @@ def with_too_many_records(message: Any) -> None:
     ]
 
 
-def test_one_entity_is_refused_and_the_others_of_its_request_are_not(work: ChangeSet, clean_kafka: Sandbox) -> None:
+def test_one_entity_is_refused_and_the_others_of_its_request_are_not(tmp_path: Path, clean_kafka: Sandbox) -> None:
+    before, wanted = mixed(letters=LARGE)
+    work = ChangeSet(tmp_path, clean_kafka.bootstrap_servers, before=before, wanted=wanted, whole_requests=True)
     proxy = WriteProxy(clean_kafka.nodes[0].port, request=changing(2, with_zero_for_one))
     with serving(proxy) as server:
         stopped = work.run(server)

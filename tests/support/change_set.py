@@ -1,18 +1,19 @@
 """Changes that take several requests, and the proof that whatever was said about them agrees with what the brokers hold.
 
-A request of this tool holds 1 MiB. Names of 30,000 letters make three requests of 102 entities, which costs a fifth of what the
-same takes with the 30,000 changed keys of short names.
+A request of this tool holds 1 MiB, which 34 names of 30,000 letters fill. Here it holds as many names of 1,000 letters, unless
+``whole_requests`` are wanted.
 """
 
 from __future__ import annotations
 
 import contextlib
 import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from tests.support import manifests, raw_quotas
+from tests.support import manifests, raw_quotas, small_requests
 from tests.support.command import Done, run, running
 from tests.support.raw_quotas import RawEntity
 from tests.support.schemas import valid
@@ -33,6 +34,11 @@ APPLY = (
     "--accept",
     "too-many-removals",
 )
+SMALL: Final = 1_000
+LARGE: Final = 30_000
+"""Letters of the names of ``mixed``."""
+SMALL_REQUEST: Final = 39_000
+"""Bytes: 34 entities of names that are ``SMALL``, and ``LAST``."""
 PRODUCE, CONSUME, PERCENT = "producer_byte_rate", "consumer_byte_rate", "request_percentage"
 LAST = "zz-last"
 """A user with a short name, in the request that is written last."""
@@ -43,18 +49,20 @@ def user(name: str) -> RawEntity:
     return frozenset({("user", name)})
 
 
-def new_limits(count: int, *, name_length: int = 0) -> dict[RawEntity, dict[str, float]]:
+def new_limits(count: int) -> dict[RawEntity, dict[str, float]]:
     """Limits for users that had none: two keys each, and ``LAST``."""
-    names = [*(f"{n:04}-new".ljust(name_length, "x") for n in range(count - 1)), LAST]
+    names = [*(f"{n:04}-new" for n in range(count - 1)), LAST]
     return {user(name): {PRODUCE: 1_500_000.0 + n, CONSUME: 2_500_000.0 + n} for n, name in enumerate(names)}
 
 
-def mixed(requests: int = 3, *, team: str = "") -> tuple[dict[RawEntity, dict[str, float]], dict[RawEntity, dict[str, float]]]:
+def mixed(
+    requests: int = 3, *, team: str = "", letters: int = SMALL
+) -> tuple[dict[RawEntity, dict[str, float]], dict[RawEntity, dict[str, float]]]:
     """What is there and what is wanted: higher limits (written first), then ones that go down, lose a key, or are new."""
     before: dict[RawEntity, dict[str, float]] = {}
     wanted: dict[RawEntity, dict[str, float]] = {}
     for n in range(requests * 34):
-        name = user(f"{team}{n:04}-{('looser', 'tighter', 'new')[n % 3]}".ljust(30_000, "x"))
+        name = user(f"{team}{n:04}-{('looser', 'tighter', 'new')[n % 3]}".ljust(letters, "x"))
         if n % 3 < 2:
             before[name] = {PRODUCE: 1_500_000.0, CONSUME: 2_500_000.0}
         wanted[name] = (
@@ -70,9 +78,20 @@ class ChangeSet:
     """A folder whose manifests want something of a cluster, which gets what was there before.
 
     ``alone``: the cluster has nothing else, and gets nothing else; without it, other entities are no concern of this.
+    ``whole_requests``: they hold as much as a user's do.
     """
 
-    def __init__(self, folder: Path, servers: str, *, wanted: State, before: State | None = None, alone: bool = True) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        servers: str,
+        *,
+        wanted: State,
+        before: State | None = None,
+        alone: bool = True,
+        whole_requests: bool = False,
+    ) -> None:
+        self._env = {} if whole_requests else {small_requests.VARIABLE: str(SMALL_REQUEST)}
         self.folder = folder
         self.servers = servers
         self.brokers: tuple[int, ...] = ()
@@ -102,11 +121,14 @@ class ChangeSet:
 
     def run(self, server: str | int, *extra: str, timeout: float = 600) -> Done:
         """Apply through a bootstrap server, or a port of a proxy."""
-        return run(*APPLY, "--bootstrap-server", _server(server), *extra, cwd=self.folder, timeout=timeout)
+        return run(*APPLY, "--bootstrap-server", _server(server), *extra, cwd=self.folder, env=self._env, timeout=timeout)
 
     def running(self, server: str | int, *extra: str) -> contextlib.AbstractContextManager[subprocess.Popen[str]]:
         """The same as a process that goes on meanwhile; killed at the end of the block if it still runs."""
-        return running(*APPLY, "--bootstrap-server", _server(server), *extra, cwd=self.folder)
+        line = (*APPLY, "--bootstrap-server", _server(server), *extra)
+        root = {"PYTHONPATH": str(Path(__file__).parents[2])}
+        command = (sys.executable, "-P", "-m", small_requests.__name__)
+        return running(*line, cwd=self.folder, command=command, env={**self._env, **root})
 
     def require_true(self, report: Any, *, before: State | None = None, theirs: State | None = None) -> None:
         """Fail unless each change is exactly as its status says: done whole, not begun, or for ``unknown`` one of the two.

@@ -97,12 +97,14 @@ def warm_process() -> WarmProcess:
 
 
 @contextlib.contextmanager
-def running(*arguments: str, cwd: Path) -> Iterator[subprocess.Popen[str]]:
+def running(
+    *arguments: str, cwd: Path, command: Sequence[str] = COMMAND, env: Mapping[str, str] | None = None
+) -> Iterator[subprocess.Popen[str]]:
     """``kafka-quotas`` as a process that goes on meanwhile; killed at the end of the block if it still runs."""
     with subprocess.Popen(
-        [*COMMAND, *arguments],
+        [*command, *arguments],
         cwd=cwd,
-        env=environment(),
+        env=environment(env),
         text=True,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
