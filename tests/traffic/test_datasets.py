@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from tests.support.command import Command, Done, run
+from tests.support.command import Command, Done, invoke, run
 from tests.support.manifests import quotas
 from tests.support.recorded_parquet import START, Flow, write_traffic
 from tests.support.tools import ROOT
@@ -39,14 +39,22 @@ def work(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def report_of(command: Command, work: Path, *traffic: str, options: tuple[str, ...] = ()) -> dict[str, Any]:
-    """The document without the names of the files."""
-    arguments = [part for argument in traffic for part in ("--traffic", argument)]
-    done = backtest(command, work, *arguments, *options, "--format", "json")
+def report_of(command: Command, work: Path, traffic: str, options: tuple[str, ...] = ()) -> dict[str, Any]:
+    """The document on traffic at an address, without where it lay and what read it."""
+    return document(backtest(command, work, "--traffic", traffic, *options, "--format", "json"))
+
+
+def report_here(work: Path, traffic: str, options: tuple[str, ...] = ()) -> dict[str, Any]:
+    """The same on files of this machine, which needs no Spark."""
+    return document(invoke("backtest", "quotas", "--traffic", traffic, *options, "--format", "json", cwd=work))
+
+
+def document(done: Done) -> dict[str, Any]:
     assert done.code == 0, done.err
-    document = json.loads(done.out)
-    document["provenance"].pop("files")
-    return document
+    report: dict[str, Any] = json.loads(done.out)
+    for place in ("files", "spark"):
+        report["provenance"].pop(place, None)
+    return report
 
 
 def backtest(command: Command, work: Path, *arguments: str) -> Done:
@@ -71,8 +79,8 @@ def days_of(work: Path) -> Path:
 @pytest.mark.parametrize("exact", [False, True])
 def test_an_address_of_a_hive_layout_gives_the_report_of_the_file(work: Path, warm_command: Command, exact: bool) -> None:
     lake, options = days_of(work), ("--exact",) if exact else ()
-    of_address = report_of(warm_command, work, lake.as_uri(), options=options)
-    assert of_address == report_of(warm_command, work, "all.parquet", options=options)
+    of_address = report_of(warm_command, work, lake.as_uri(), options)
+    assert of_address == report_here(work, "all.parquet", options)
     assert of_address["summary"]["changed"]["throttled"] == 1
 
 
@@ -85,8 +93,8 @@ def test_since_and_until_give_the_report_of_the_rows_between(work: Path, warm_co
     inside = pc.and_(pc.greater(table["ts"], pa.scalar(since)), pc.less_equal(table["ts"], pa.scalar(until)))
     pq.write_table(table.filter(inside), work / "part.parquet")
     options = ("--since", since.isoformat(), "--until", until.isoformat())
-    found = report_of(warm_command, work, (work / "lake").as_uri(), options=options)
-    assert found == report_of(warm_command, work, "part.parquet")
+    found = report_of(warm_command, work, (work / "lake").as_uri(), options)
+    assert found == report_here(work, "part.parquet")
 
 
 @pytest.mark.spark
@@ -100,9 +108,9 @@ def test_request_logs_at_an_address_give_the_report_of_the_files(work: Path, war
     with gzip.open(work / "logs" / "broker-2" / "kafka-request.log.1.gz", "wb") as stream:
         stream.writelines(lines[half - 50 : half])
     options = ("--exact", "--requests", "requests.jsonl")
-    of_paths = report_of(warm_command, work, "logs", options=options)
+    of_paths = report_here(work, "logs", options)
     written = (work / "requests.jsonl").read_bytes()
-    assert report_of(warm_command, work, (work / "logs").as_uri(), options=options) == of_paths
+    assert report_of(warm_command, work, (work / "logs").as_uri(), options) == of_paths
     assert (work / "requests.jsonl").read_bytes() == written
     assert written
 
@@ -122,7 +130,7 @@ def test_a_view_of_the_documentation_gives_other_columns_as_traffic(
     finally:
         spark.sql("DROP VIEW lake_traffic")
         spark.sql("DROP TABLE lake_requests")
-    assert found == report_of(warm_command, work, "all.parquet")
+    assert found == report_here(work, "all.parquet")
 
 
 @pytest.mark.spark

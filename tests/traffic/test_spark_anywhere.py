@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.bad_servers import refusing_port
-from tests.support.command import COMMAND, Command, Done, environment, invoke, run
+from tests.support.command import COMMAND, Done, environment, invoke, run
 from tests.support.manifests import quotas
 from tests.support.spark_servers import SPARK_BIN, spark_environment, standalone_cluster
 from tests.support.wheels import build_wheel
@@ -123,12 +123,12 @@ def requests_in(tree: Path) -> str:
 
 
 @pytest.fixture(scope="module")
-def expected(hostile: tuple[Path, Path], warm_command: Command) -> Callable[[str], tuple[str, str]]:
-    """What a session of our own reports in a form of ``FORMS``."""
+def expected(hostile: tuple[Path, Path]) -> Callable[[str], tuple[str, str]]:
+    """What is reported in a form of ``FORMS`` without any Spark."""
 
     @functools.cache
     def report_of(form: str) -> tuple[str, str]:
-        done = warm_command(*BACKTEST, *FORMS[form], "--master", "local[2]", cwd=hostile[0])
+        done = invoke(*BACKTEST, *FORMS[form], cwd=hostile[0])
         assert done.code == 0, done.err
         assert done.json()["verdicts"]
         return without_place(done.out), requests_in(hostile[0])
