@@ -334,11 +334,10 @@ class _CommentWriter:
         notes += [line(change.entity, ": ", change.note) for change in plan.changes if change.note]
         summary, title = plan.summary, cluster_title(plan.cluster)
         unchanged = count_of(summary.unchanged, "entity is", "entities are")
-        commit = commit_line(plan.source)
         facts = (
             line(f"{title[0].upper()}{title[1:]}, {read_words(plan.observed)}."),
             line(f"{unchanged} unchanged, {summary.unmanaged:,} unmanaged."),
-            *(() if commit is None else (commit,)),
+            *((commit_line(plan.source),) if plan.source.commit else ()),
         )
         heading = f"Notes ({len(notes)}), and the cluster that was read" if notes else "The cluster that was read"
         yield Fold(title=line(heading), blocks=(*facts, *notes))
