@@ -42,7 +42,7 @@ def assert_nothing_is_left(folder: Path) -> None:
 
 
 def test_the_demo_walks_the_whole_road(tmp_path: Path) -> None:
-    demo = start(tmp_path, "--seconds", "14")
+    demo = start(tmp_path, "--seconds", "9")
     output, _ = demo.communicate(timeout=300)
     assert demo.returncode == 0, output
     assert "no findings in 4 files" in output
