@@ -64,8 +64,8 @@ def current(entities: Mapping[Entity, Mapping[str, float]] | None = None, cluste
 
 def cluster_spec(**fields: object) -> ClusterSpec:
     of = {part: {f.name: fields.pop(f.name) for f in dataclasses.fields(part) if f.name in fields} for part in _PARTS}
-    parts = {name: part(**of[part]) for part, name in _PARTS.items()}  # type: ignore[arg-type]  # a test names fields as it likes
-    return ClusterSpec(**{"name": "prod", **parts, **fields})  # type: ignore[arg-type]  # the same
+    parts = {name: part(**of[part]) for part, name in _PARTS.items()}
+    return ClusterSpec(**{"name": "prod", **parts, **fields})
 
 
 _PARTS = {SafetyRules: "safety", DeclaredBrokers: "brokers"}

@@ -76,14 +76,18 @@ with_pip() {
   "$venv/bin/python" -m pip install --disable-pip-version-check --no-input --no-compile -c constraints.txt "$@" >>"$log" 2>&1 </dev/null
 }
 
-# uv fetches at the same time what pip fetches in turn, and can have PySpark's wheel built without compressing its jars again:
-# a quarter of the time. It knows the index and the certificates that pip is told of; where it still fails, pip does the work.
+pip_config() { "$venv/bin/python" -m pip config get "global.$1" 2>/dev/null || :; }
+
+# uv fetches at the same time what pip fetches in turn, and PySpark's wheel is built without compressing its jars again: a
+# quarter of the time. uv gets the index and the certificates that pip is told of. Where it still fails, pip does the work.
 with_uv() (
   with_pip --only-binary uv uv || return
-  index=${PIP_INDEX_URL:-$("$venv/bin/python" -m pip config get global.index-url 2>/dev/null || :)}
-  [ -z "$index" ] || export UV_DEFAULT_INDEX="${UV_DEFAULT_INDEX:-$index}"
-  [ -z "${PIP_FIND_LINKS:-}" ] || export UV_FIND_LINKS="${UV_FIND_LINKS:-$PIP_FIND_LINKS}"
-  [ -z "${PIP_CERT:-}" ] || export SSL_CERT_FILE="${SSL_CERT_FILE:-$PIP_CERT}"
+  index=${UV_DEFAULT_INDEX:-${PIP_INDEX_URL:-$(pip_config index-url)}}
+  certificates=${SSL_CERT_FILE:-${PIP_CERT:-$(pip_config cert)}}
+  links=${UV_FIND_LINKS:-${PIP_FIND_LINKS:-}}
+  [ -z "$index" ] || export UV_DEFAULT_INDEX="$index"
+  [ -z "$certificates" ] || export SSL_CERT_FILE="$certificates"
+  [ -z "$links" ] || export UV_FIND_LINKS="$links"
   "$venv/bin/uv" pip install --no-cache --no-progress --python "$venv/bin/python" -c constraints.txt -e ".[$extras]" \
     --config-settings-package 'pyspark:--build-option=--compression=stored' >>"$log" 2>&1 </dev/null
 )

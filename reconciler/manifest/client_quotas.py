@@ -70,8 +70,8 @@ def _entities(match: YamlMapping, out: Collector) -> list[tuple[Entity, Span]] |
         ((entity_type, node),) = match.items.items()
         if (
             entity_type in _NAMED
-            and node.data.__class__ is str
             and isinstance(node, YamlScalar)
+            and node.data.__class__ is str
             and _ORDINARY.fullmatch(node.text)
         ):
             out.entity = Entity(parts=((entity_type, node.text),))

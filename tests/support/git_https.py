@@ -63,7 +63,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.connection = self.inner.wrap_socket(self.connection, server_side=True)
         self.rfile = self.connection.makefile("rb")
-        self.wfile = self.connection.makefile("wb", buffering=0)  # type: ignore[assignment]  # a raw stream writes at once
+        self.wfile = self.connection.makefile("wb", buffering=0)
         self.close_connection = False
 
     def answer(self) -> None:

@@ -107,7 +107,7 @@ class Unreachable(FakeCluster):
 
     fails_from = 1
 
-    def alter(self, alterations, *, validate_only):  # type: ignore[no-untyped-def]  # as in the parent
+    def alter(self, alterations, *, validate_only):
         if not validate_only and self.writes + 1 >= self.fails_from:
             raise UnreachableError("no broker answers")
         return super().alter(alterations, validate_only=validate_only)

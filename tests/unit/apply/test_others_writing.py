@@ -97,7 +97,7 @@ def test_reads_that_lag_are_no_other_writer() -> None:
     lag = {"left": 0}
 
     class Lagging(FakeCluster):
-        def describe(self, entity_filter, *, broker=None):  # type: ignore[no-untyped-def]  # as in the parent
+        def describe(self, entity_filter, *, broker=None):
             if self.writes == 3 and lag["left"] < 5:
                 lag["left"] += 1
                 return {}

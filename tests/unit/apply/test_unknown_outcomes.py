@@ -107,7 +107,7 @@ def test_validation_waits_for_a_controller(code: int) -> None:
     left = {"failures": 3}
 
     class NoController(FakeCluster):
-        def alter(self, alterations, *, validate_only):  # type: ignore[no-untyped-def]  # as in the parent
+        def alter(self, alterations, *, validate_only):
             if validate_only and left["failures"]:
                 left["failures"] -= 1
                 raise RequestRefusedError("no controller", error_code=code)
@@ -203,7 +203,7 @@ def test_pauses_are_not_counted() -> None:
 
 def test_an_error_that_nobody_thought_of_ends_a_run_that_wrote_with_its_report() -> None:
     class Broken(FakeCluster):
-        def alter(self, alterations, *, validate_only):  # type: ignore[no-untyped-def]  # as in the parent
+        def alter(self, alterations, *, validate_only):
             results = super().alter(alterations, validate_only=validate_only)
             if not validate_only and self.writes == 2:
                 raise ZeroDivisionError("oops")
