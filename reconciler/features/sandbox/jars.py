@@ -138,8 +138,9 @@ def ivy(artifacts: Sequence[Artifact], work: Path, jars: Path, *, java: Path, py
         f'<configurations><conf name="default"/></configurations>\n<dependencies>\n{rows}</dependencies></ivy-module>\n',
         "utf-8",
     )
-    command = [str(java), _BRIEF_JAVA, "-cp", str(pyspark / "jars" / "*"), "org.apache.ivy.Main", "-cache", str(work / "ivy-cache")]
-    command += ["-ivy", str(module), "-confs", "default", "-retrieve", str(jars / "[artifact]-[revision].[ext]")]
+    command = [str(java), _BRIEF_JAVA, "-cp", str(pyspark / "jars" / "*"), "org.apache.ivy.Main"]
+    command += ["-cache", str(work / "ivy-cache"), "-ivy", str(module), "-confs", "default"]
+    command += ["-retrieve", str(jars / "[artifact]-[revision].[ext]")]
     _run(command, name="Ivy", work=work)
 
 
