@@ -67,7 +67,7 @@ for arguments in json.loads(sys.argv[2]):
 
 def run(package: Path, *commands: Sequence[str]) -> list[Done]:
     """Commands of the copy, one after another in a process of their own."""
-    program = [sys.executable, "-c", PROGRAM, package, json.dumps(commands)]
+    program = [sys.executable, "-c", PROGRAM, str(package), json.dumps(commands)]
     done = subprocess.run(program, cwd=package, env={**os.environ, "COLUMNS": "200"}, capture_output=True, text=True, check=True)
     return [Done(code=code, out=out, err=err) for code, out, err in map(json.loads, done.stdout.splitlines())]
 
