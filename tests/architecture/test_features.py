@@ -55,13 +55,12 @@ import contextlib, io, json, sys
 sys.path.insert(0, sys.argv[1])
 from reconciler.cli.main import main
 for arguments in json.loads(sys.argv[2]):
-    out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as err:
         try:
             code = main(arguments)
         except SystemExit as leaving:
             code = leaving.code
-    print(json.dumps([code, *(stream.buffer.getvalue().decode() for stream in (out, err))]), flush=True)
+    print(json.dumps([code, out.getvalue(), err.getvalue()]))
 """
 
 

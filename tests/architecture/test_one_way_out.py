@@ -6,14 +6,11 @@ import ast
 import re
 from pathlib import Path
 
-from reconciler.collector import pause_collector
-
 PACKAGE = Path(__file__).parents[2] / "reconciler"
 PRINTERS = {"cli/diagnosis.py", "cli/main.py", "cli/output.py", "cli/writing.py"}
 """Modules that print lines for people; what they print is escaped there."""
 
 
-@pause_collector()
 def test_nothing_else_prints() -> None:
     printing = {
         path.relative_to(PACKAGE).as_posix()
@@ -29,7 +26,6 @@ AROUND = re.compile(r"__std|\.\s*buffer|\bos\W+write\b")
 """Modules without any of it need not be parsed."""
 
 
-@pause_collector()
 def test_nothing_writes_around_the_sink() -> None:
     """``sys.__stdout__``, ``sys.stdout.buffer`` and file descriptors 1 and 2 are behind it."""
     around = []

@@ -24,8 +24,11 @@ DEAD = ("no-such-page.md", "reference/ids/no-such-id.md", "reference/ids.md#no-s
 """Links at the end of ``refused-input.md`` in the copy that is built."""
 
 
+Built = tuple[Path, subprocess.CompletedProcess[str]]
+
+
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess[str]]:
+def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
     """The folder of the site, and how its build ended."""
     checkout = copy_sources(tmp_path_factory.mktemp("checkout"))
     page = checkout / "docs" / "refused-input.md"
@@ -34,7 +37,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.Co
 
 
 @pytest.fixture(scope="module")
-def site(built: tuple[Path, subprocess.CompletedProcess[str]]) -> Path:
+def site(built: Built) -> Path:
     return built[0]
 
 
@@ -78,15 +81,11 @@ def test_nothing_in_the_reference_is_without_a_description(site: Path) -> None:
         assert [one for one, text in zip(descriptions, plain, strict=True) if not text] == [], path
 
 
-def test_a_link_that_leads_nowhere_stops_the_build_and_nothing_else_does(
-    built: tuple[Path, subprocess.CompletedProcess[str]],
-) -> None:
-    _, done = built
-
-    assert done.returncode != 0
+def test_a_link_that_leads_nowhere_stops_the_build_and_nothing_else_does(built: Built) -> None:
+    done = built[1]
     reported = done.stderr.splitlines()
-    assert all("refused-input.md" in line for line in reported), done.stderr
-    assert len(reported) == len(DEAD), done.stderr
+    assert done.returncode != 0
+    assert ["refused-input.md" in line for line in reported] == [True] * len(DEAD), done.stderr
     for link in DEAD:
         assert any(link.partition("#")[2] or link in line for line in reported), (link, done.stderr)
 

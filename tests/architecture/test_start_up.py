@@ -25,14 +25,12 @@ for arguments in json.loads(sys.argv[1]):
 
 def loaded_by(*arguments: str) -> set[str]:
     """The modules in memory after one command that ends with exit code 0."""
-    (modules,) = loaded_by_each(arguments)
-    return modules
+    return loaded_by_each(arguments)[0]
 
 
 def loaded_by_each(*commands: tuple[str, ...]) -> list[set[str]]:
     """The modules in memory after each of these commands, which run one after another in one process."""
-    program = [sys.executable, "-c", PROGRAM, json.dumps(commands)]
-    done = subprocess.run(program, capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", PROGRAM, json.dumps(commands)], capture_output=True, text=True, check=True)
     outcomes = [json.loads(line) for line in done.stderr.splitlines() if line.startswith("{")]
     assert [outcome["code"] for outcome in outcomes] == [0] * len(commands), done.stderr
     return [set(outcome["modules"]) for outcome in outcomes]
