@@ -9,24 +9,26 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import grimp
 import pytest
 
 from reconciler.hooks import added
+from tests.support.command import Done
 from tests.support.manifests import PLAIN_CLUSTER, PLAIN_QUOTAS, snapshot
 
 ROOT = Path(__file__).parents[2]
 FEATURES = tuple(sorted(path.parent.name for path in (ROOT / "reconciler/features").glob("*/__init__.py")))
+HELP = ("--help",)
 
 
 @pytest.fixture(scope="module")
 def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a copy of the package in it."""
     folder = tmp_path_factory.mktemp("copy")
-    shutil.copytree(ROOT / "reconciler", folder / "reconciler", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "reconciler", folder / "reconciler")
     for beside in ("schemas", "docs"):
         shutil.copytree(ROOT / beside, folder / beside)
     return folder
@@ -35,9 +37,9 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def all_commands(package: Path) -> Iterator[set[str]]:
     """The commands with all features, which are there again when each of them was away."""
-    commands = listed(package)
+    commands = listed(*run(package, HELP))
     yield commands
-    assert listed(package) == commands
+    assert listed(*run(package, HELP)) == commands
 
 
 @pytest.fixture
@@ -48,20 +50,31 @@ def manifests(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run(package: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """One command of the copy."""
-    program = f"import sys; sys.path.insert(0, {str(package)!r}); from reconciler.cli.main import main; sys.exit(main())"
-    environment = {**os.environ, "COLUMNS": "200"}
-    return subprocess.run(
-        [sys.executable, "-c", program, *arguments], cwd=package, env=environment, capture_output=True, text=True, check=False
-    )
+PROGRAM = """
+import contextlib, io, json, sys
+sys.path.insert(0, sys.argv[1])
+from reconciler.cli.main import main
+for arguments in json.loads(sys.argv[2]):
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as err:
+        try:
+            code = main(arguments)
+        except SystemExit as leaving:
+            code = leaving.code
+    print(json.dumps([code, out.getvalue(), err.getvalue()]))
+"""
 
 
-def listed(package: Path) -> set[str]:
+def run(package: Path, *commands: Sequence[str]) -> list[Done]:
+    """Commands of the copy, one after another in a process of their own."""
+    program = [sys.executable, "-c", PROGRAM, str(package), json.dumps(commands)]
+    done = subprocess.run(program, cwd=package, env={**os.environ, "COLUMNS": "200"}, capture_output=True, text=True, check=True)
+    return [Done(code=code, out=out, err=err) for code, out, err in map(json.loads, done.stdout.splitlines())]
+
+
+def listed(helped: Done) -> set[str]:
     """The commands in the help."""
-    done = run(package, "--help")
-    assert done.returncode == 0, done.stderr
-    return {line.split()[0] for line in done.stdout.splitlines() if line.startswith("  ") and line[2:3].isalpha()}
+    assert helped.code == 0, helped.err
+    return {line.split()[0] for line in helped.out.splitlines() if line.startswith("  ") and line[2:3].isalpha()}
 
 
 def needs(feature: str) -> tuple[str, ...]:
@@ -89,13 +102,13 @@ def test_plans_are_made_without_any_feature(package: Path, manifests: Path, all_
     features = package / "reconciler/features"
     away = features.rename(package / "away")
     try:
-        without = listed(package)
-        planned = run(package, "plan", str(manifests), "--cluster", "c1", "--current", str(manifests / "now.json"))
+        plan = ("plan", str(manifests), "--cluster", "c1", "--current", str(manifests / "now.json"))
+        helped, planned = run(package, HELP, plan)
     finally:
         away.rename(features)
 
-    assert "1 to create" in planned.stdout, planned.stderr
-    assert all_commands - without == {command.name for command in added("COMMANDS") if " " not in command.name}
+    assert "1 to create" in planned.out, planned.err
+    assert all_commands - listed(helped) == {command.name for command in added("COMMANDS") if " " not in command.name}
 
 
 @pytest.mark.parametrize("feature", FEATURES)
@@ -107,16 +120,14 @@ def test_a_feature_goes_and_comes_with_its_folder(feature: str, package: Path, m
     folder = package / "reconciler/features" / feature
     away = folder.rename(package / feature)
     try:
-        without = listed(package)
-        checked = run(package, "validate", str(manifests))
-        explained = run(package, "explain")
+        helped, checked, explained = run(package, HELP, ("validate", str(manifests)), ("explain",))
     finally:
         away.rename(folder)
 
-    assert checked.returncode == 0, checked.stderr
-    assert explained.returncode == 0, explained.stderr
+    assert checked.code == 0, checked.err
+    assert explained.code == 0, explained.err
     assert own <= all_commands
-    assert without == all_commands - own
+    assert listed(helped) == all_commands - own
 
 
 def test_the_feature_of_the_guide_for_contributors_works_as_it_stands(package: Path, manifests: Path) -> None:
@@ -126,12 +137,11 @@ def test_the_feature_of_the_guide_for_contributors_works_as_it_stands(package: P
         (package / name).parent.mkdir(exist_ok=True)
         (package / name).write_text(text, "utf-8")
     try:
-        done = run(package, "count", str(manifests), "--format", "json")
-        helped = run(package, "count", "--help")
+        done, helped = run(package, ("count", str(manifests), "--format", "json"), ("count", "--help"))
     finally:
         shutil.rmtree(package / "reconciler/features/counting")
 
     assert len(files) == 2
     assert sum(text.count("\n") for _, text in files) < 100
-    assert json.loads(done.stdout) == {"owners": {"no owner": 1}}, done.stderr
-    assert "Count those of a folder" in helped.stdout
+    assert done.json() == {"owners": {"no owner": 1}}, done.err
+    assert "Count those of a folder" in helped.out

@@ -56,7 +56,9 @@ def test_names_that_say_nothing_are_counted_where_they_are_bound(words):
     assert sorted(words.pronouns(list(ast.walk(ast.parse(source))))) == [(1, "one"), (2, "found"), (2, "said")]
 
 
+@pytest.mark.large
 def test_no_phrase_is_above_its_budget():
+    """Part of ``make lint``, and so of ``make test``, too."""
     done = subprocess.run([sys.executable, "tools/words.py"], cwd=ROOT, capture_output=True, text=True, check=False)
 
     assert (done.returncode, done.stdout) == (0, "")

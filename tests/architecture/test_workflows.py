@@ -1,5 +1,6 @@
 """Workflows hold no more rights than they need and run only code pinned by commit: this repository's own, and those for users."""
 
+import functools
 import os
 import re
 import subprocess
@@ -34,6 +35,7 @@ VERIFIES = {"backtest.yml", "drift.yml", "fork.yml", "plan.yml", "snapshot.yml",
 """These ask which run stored a reference."""
 
 
+@functools.cache
 def read(path: Path) -> dict:
     return yaml.safe_load(path.read_text(encoding="utf-8"))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import struct
 import tracemalloc
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -180,14 +180,16 @@ def test_tagged_fields_of_the_future_are_passed_over(data, entries):
 def is_read_or_refused(body: bytes) -> bool:
     """Whether the bytes were taken for an answer; anything but the one error fails the test."""
     raw = answer_of(body)
-    taken = False
-    for read in (read_describe_answer, read_alter_answer):
-        try:
-            read(raw)
-            taken = True
-        except MalformedAnswerError:
-            pass
-    return taken
+    taken = [is_read(read, raw) for read in (read_describe_answer, read_alter_answer)]
+    return any(taken)
+
+
+def is_read(read: Callable[[RawAnswer], object], raw: RawAnswer) -> bool:
+    try:
+        read(raw)
+    except MalformedAnswerError:
+        return False
+    return True
 
 
 @given(st.binary(max_size=200))
@@ -216,9 +218,7 @@ def test_an_answer_cut_anywhere_or_with_more_at_its_end_is_refused(entries):
     for read, body in bodies:
         # Of a long one only the ends: a name of 30,000 bytes is cut in its middle often enough.
         cuts = range(len(body)) if len(body) < 500 else (*range(100), *range(len(body) - 100, len(body)))
-        for wrong in (*(body[:cut] for cut in cuts), body + b"\x00"):
-            with pytest.raises(MalformedAnswerError):
-                read(answer_of(wrong))
+        assert [wrong for wrong in (*(body[:cut] for cut in cuts), body + b"\x00") if is_read(read, answer_of(wrong))] == []
 
 
 def test_no_count_is_believed_before_its_items_are_there():

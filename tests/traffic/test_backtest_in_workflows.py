@@ -50,8 +50,8 @@ def test_a_pull_request_is_judged_by_the_traffic_that_a_reference_of_the_reposit
     [
         (None, "success", "set it up"),
         ({"source": REF}, "failure", f"git knows no commit '{REF}'"),
-        ({"source": "nowhere"}, "failure", "nowhere: no such file or folder"),
-        ({"prometheus": "http://127.0.0.1:9/"}, "failure", "127.0.0.1:9"),
+        pytest.param({"source": "nowhere"}, "failure", "nowhere: no such file or folder", marks=pytest.mark.large),
+        pytest.param({"prometheus": "http://127.0.0.1:9/"}, "failure", "127.0.0.1:9", marks=pytest.mark.large),
     ],
 )
 def test_a_comment_says_that_nothing_was_checked_and_why(

@@ -71,7 +71,7 @@ def test_half_a_line_and_junk_are_counted_until_they_are_too_many(spark: SparkSe
 
     assert (facts.requests, facts.unreadable) == (199, 2)
     assert len(facts.unreadable_samples) == 2
-    assert opened(spark, log).unreadable == 2, "one in a hundred is what is allowed unless said otherwise"
+    assert opened(None, log).unreadable == 2, "one in a hundred is what is allowed unless said otherwise"
     with pytest.raises(
         TrafficError, match=r"2 of 201 rows cannot be read \(1 %\), and --max-unreadable allows 0 %, for instance: "
     ):
@@ -95,7 +95,7 @@ def test_logs_of_two_clusters_are_told_apart(spark: SparkSession, tmp_path: Path
         named = line(client_id='"clusterId":"fake"', correlation_id=broker)
         plain = line(correlation_id=100 + broker)
         (folder / "kafka-request.log").write_text(f"{plain}\n{metadata}\n{named}\n", encoding="utf-8")
-    assert opened(spark, tmp_path / "broker-1", tmp_path / "broker-2").requests == 4
+    assert opened(None, tmp_path / "broker-1", tmp_path / "broker-2").requests == 4
     with pytest.raises(TrafficError, match=r"of 2 clusters, 4L6g3nShT-eMCtK--X86sw \(broker 1 and 2\), other \(broker 3\)"):
         opened(spark, tmp_path)
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime
+import functools
 import re
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,7 +20,7 @@ from reconciler.model import BacktestReport, BucketVerdict, Form, Verdict
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.traffic.judging.history_gaps import Recording
 from reconciler.traffic.kinds import BYTES, Kind
-from tests.support.command import invoke, run
+from tests.support.command import invoke
 from tests.support.local_traffic import open_here
 from tests.support.manifests import cluster, quotas, snapshot
 from tests.traffic.log_lines import fetch_request, fetch_response, line, produce_request
@@ -63,7 +65,7 @@ def as_log(folder: Path, lines: Sequence[str]) -> str:
 
 def as_totals(folder: Path, lines: Sequence[str]) -> str:
     log = write_log(folder, lines)
-    done = run("compact", "--traffic", f"1={log}", "--folder", "totals", cwd=folder)
+    done = invoke("compact", "--traffic", f"1={log}", "--folder", "totals", cwd=folder)
     assert done.code == 0, done.err
     return str(folder / "totals")
 
@@ -118,8 +120,15 @@ def verdicts(folder: Path, lines: Sequence[str], current: Quotas | None, propose
     """By way of judging."""
     found = {}
     for name, (write, exact) in WAYS.items():
-        (found[name],) = report(write(folder / name, lines), current, proposed, exact=exact).verdicts
+        (found[name],) = report(written(write, folder, tuple(lines)), current, proposed, exact=exact).verdicts
     return found
+
+
+@functools.cache
+def written(write: Callable[[Path, Sequence[str]], str], folder: Path, lines: Sequence[str]) -> str:
+    """The traffic, which is written once for all limits and all ways that it is judged by."""
+    folder.mkdir(parents=True, exist_ok=True)
+    return write(Path(tempfile.mkdtemp(dir=folder)), lines)
 
 
 def steady(size: int, *, throttled: Sequence[int] = (), of: Callable[..., str] = produce) -> list[str]:

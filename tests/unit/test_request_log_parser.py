@@ -54,12 +54,13 @@ def test_a_time_that_no_request_takes_stops_nothing(field: str, value: str) -> N
 def test_junk_in_a_line_is_unreadable_and_never_an_error() -> None:
     chance = random.Random(20261122)
     good = line(client_id="größe").encode()
-    for _ in range(3_000):
-        damaged = bytearray(good)
+    junk = [bytearray(good) for _ in range(3_000)]
+    for damaged in junk:
         for _ in range(chance.choice([1, 1, 2, 8])):
             place = chance.randrange(len(damaged))
             damaged[place : place + chance.choice([0, 1, 1, 30])] = chance.randbytes(chance.choice([0, 1, 3])).replace(b"\n", b"")
-        for row in rows(bytes(damaged), kinds=LOG_KINDS):
+    for part in (junk[at : at + 50] for at in range(0, len(junk), 50)):
+        for row in rows(*map(bytes, part), kinds=LOG_KINDS):
             assert row["status"] in ("charged", "unreadable", "other-api", "exempt", "unclear-time")
     (row,) = rows(b"Completed request:" + b"[" * 200_000)
     assert row["status"] == "unreadable"
@@ -110,5 +111,6 @@ def test_ties_depend_on_connection_and_number_alone() -> None:
     texts = [line(correlation_id=n, connection=f"10.0.0.5:9092-10.0.0.9:{port}-2-0") for n in range(300) for port in (1, 2)]
     together = {(row["connection"], row["correlation_id"]): row["tie"] for row in rows(*texts)}
     assert len(set(together.values())) == 600
-    apart = {(row["connection"], row["correlation_id"]): row["tie"] for text in reversed(texts) for row in rows(text, broker=2)}
-    assert apart == together
+    apart = {(row["connection"], row["correlation_id"]): row["tie"] for text in texts[::-7] for row in rows(text, broker=2)}
+    assert len(apart) == 86
+    assert apart.items() <= together.items()

@@ -182,7 +182,7 @@ STORES = Path(__file__).parents[2] / "fixtures" / "stores"
 KEYTOOL = find_java().resolve().parent / "keytool"
 
 
-@pytest.fixture(scope="module", params=["java21", "java25", pytest.param("this Java", marks=pytest.mark.bulk)])
+@pytest.fixture(scope="module", params=["java21", "java25", pytest.param("this Java", marks=pytest.mark.large)])
 def stores(request, tmp_path_factory) -> Path:
     """The stores that a ``keytool`` wrote."""
     if request.param != "this Java":

@@ -31,7 +31,7 @@ states = st.dictionaries(entities, st.dictionaries(st.text(max_size=8), st.float
 
 
 @given(state=states)
-@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 def test_any_state_survives_and_fits_the_schema(state, tmp_path):
     write_snapshot(state, tmp_path / "s.json")
 
