@@ -28,9 +28,10 @@ READ_AT_START: Final = ("PYTHON", "LC_", "LANG", "MALLOC", "LD_")
 """Beginnings of the variables that only a new interpreter obeys."""
 
 _LOADED: Final = (
-    "kafka.admin", "kazoo.client", "msgspec", "numpy", "pandas", "pyarrow.parquet", "pyspark.sql", "jsonschema", "jsonschema_rs",
-    "reconciler.cli.main", "reconciler.traffic.backtest", "reconciler.traffic.traffic_files",
+    "encodings.utf_8_sig", "jsonschema", "jsonschema_rs", "kafka.admin", "kazoo.client", "msgspec", "numpy", "pandas",
+    "pyarrow.parquet", "pyspark.sql",
 )  # fmt: skip
+"""Beside the command's own modules, which import others inside functions."""
 _MOST_BYTES: Final = 1 << 20
 
 
@@ -122,16 +123,19 @@ def _text(file: Any) -> str:
 
 def _serve(listener: socket.socket) -> None:
     import importlib
+    import pkgutil
 
-    for name in _LOADED:
-        importlib.import_module(name)
-    registry = importlib.import_module("reconciler.cli.registry")
-    for name, command in registry.commands().items():
-        for each in (command, *registry.actions_of(name).values()):
-            if each.module:
-                importlib.import_module(each.module.partition(":")[0])
-    gc.collect()
-    gc.freeze()
+    import reconciler
+
+    own = [module.name for module in pkgutil.walk_packages(reconciler.__path__, "reconciler.")]
+    for name in (*_LOADED, *own):
+        if not name.endswith("__main__"):  # it would run the command
+            importlib.import_module(name)
+    # Constants that are made at their first use: of commands, findings and schemas.
+    importlib.import_module("reconciler.cli.registry").commands()
+    importlib.import_module("reconciler.model.finding").catalogue_tables()
+    importlib.import_module("reconciler.workflows").load_manifests(("examples/gitops-repository",))
+    gc.collect()  # so none begins in a command
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the process of a connection
     owner = os.getppid()
     listener.settimeout(5)
