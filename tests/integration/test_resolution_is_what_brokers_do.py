@@ -189,7 +189,7 @@ RATES = (1e3, 1e2, 1e4, 1e1, 1e5, 1e6, 1e7, 1e8)
 
 LEVELS = range(1, 9)
 
-ROUNDS = range(14)
+ROUNDS = (*range(7), *(pytest.param(seed, marks=pytest.mark.large) for seed in range(7, 14)))
 
 LOGINS = tuple(Login(name=f"{part} user,{n}", password="secret") for n in range(60) for part in ("one", "two"))
 
