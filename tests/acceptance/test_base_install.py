@@ -51,10 +51,7 @@ for name, arguments in json.loads(sys.argv[1]).items():
     codes[name] = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 print(json.dumps(codes))
 """
-"""Commands in an interpreter that has none of these modules, each in a process of its own: exit codes, by name.
-
-The modules of the command that can be imported are imported once, for all.
-"""
+"""Exit codes by name: each command in a fork of an interpreter with all modules but these and those that need them."""
 NO_BROKER = f"127.0.0.1:{refusing_port()}"
 TRAFFIC = ("quotas", "--current", "now.json", "--traffic", "1=request.log")
 ARGUMENTS = {

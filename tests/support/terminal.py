@@ -18,10 +18,7 @@ from tests.support.command import COMMAND, environment, warm_process
 
 
 class Terminal:
-    """A running ``kafka-quotas``, or ``command``, whose three streams are one terminal; ``seen`` is what it has printed.
-
-    The command's process is forked as that of ``run`` is: signals reach it through ``process``.
-    """
+    """A running ``kafka-quotas``, or ``command``, whose three streams are one terminal; ``seen`` is what it has printed."""
 
     def __init__(
         self, folder: Path, *arguments: str, command: Sequence[str] = (), env: Mapping[str, str] | None = None, columns: int = 80
