@@ -22,13 +22,19 @@ from tests.support.manifests import cluster, quotas, snapshot
 ROOT = Path(__file__).parents[2]
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
 BLOCKED = """
-import importlib.abc, json, os, sys
+import contextlib, importlib.abc, json, os, pkgutil, sys
 class Blocked(importlib.abc.MetaPathFinder):
     def find_spec(self, name, path=None, target=None):
         if any(name == one or name.startswith(one + ".") for one in {modules!r}):
             raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
 sys.meta_path.insert(0, Blocked())
+import reconciler
 from reconciler.cli.main import main
+from reconciler.errors import MissingPackageError
+for module in pkgutil.walk_packages(reconciler.__path__, "reconciler.", onerror=str):
+    if not module.name.endswith("__main__"):
+        with contextlib.suppress(ImportError, MissingPackageError):
+            importlib.import_module(module.name)
 codes = {{}}
 for name, arguments in json.loads(sys.argv[1]).items():
     child = os.fork()
@@ -36,11 +42,16 @@ for name, arguments in json.loads(sys.argv[1]).items():
         sys.stdin.close()
         os.dup2(os.open(name + ".out", os.O_CREAT | os.O_WRONLY), 1)
         os.dup2(os.open(name + ".err", os.O_CREAT | os.O_WRONLY), 2)
-        sys.exit(main(arguments))
+        try:
+            code = main(arguments)
+        except SystemExit as leaving:
+            code = int(leaving.code or 0)
+        sys.stdout.flush()
+        os._exit(code)  # an interpreter's end takes longer than most commands
     codes[name] = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 print(json.dumps(codes))
 """
-"""Commands in an interpreter that has none of these modules, each in a process of its own: exit codes, by name."""
+"""Exit codes by name: each command in a fork of an interpreter with all modules but these and those that need them."""
 NO_BROKER = f"127.0.0.1:{refusing_port()}"
 TRAFFIC = ("quotas", "--current", "now.json", "--traffic", "1=request.log")
 ARGUMENTS = {

@@ -71,7 +71,7 @@ def require_told(folder: Path, code: int) -> Any:
 
 def test_apply_reports_what_it_wrote(tmp_path: Path, clean_kafka: Sandbox) -> None:
     port = clean_kafka.nodes[0].port
-    work = ChangeSet(tmp_path, clean_kafka.bootstrap_servers, wanted=many(1_000_000.0))
+    work = ChangeSet(tmp_path, clean_kafka.bootstrap_servers, wanted=many(1_000_000.0), whole_requests=True)
     code, took = interrupted(lambda server: work.running(server, *FILES), port, after=60, numbers=())
     assert code == 0
     work.require_true(require_told(tmp_path, code))

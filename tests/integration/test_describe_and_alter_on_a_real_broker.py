@@ -53,7 +53,7 @@ def become(broker: BrokerCluster, wanted: dict[Entity, Quotas]) -> None:
 
 
 @given(wanted=random_filters.STATES, queries=random_filters.SEVERAL_QUERIES)
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_snapshot_is_filtered_exactly_as_a_broker_filters(
     broker: BrokerCluster, wanted: dict[Entity, Quotas], queries: list[Selector]
 ) -> None:
@@ -128,7 +128,7 @@ def requests(draw: st.DrawFn) -> AlterRequest:
 
 
 @given(asked=st.lists(requests(), min_size=1, max_size=4))
-@settings(max_examples=20)
+@settings(max_examples=12)
 def test_every_request_leads_to_what_it_asks_for_and_changes_nothing_else(
     broker: BrokerCluster, asked: list[AlterRequest]
 ) -> None:

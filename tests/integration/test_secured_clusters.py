@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.features.sandbox.java import runtime_for
+from reconciler.features.sandbox.java import jvm_command, runtime_for
 from reconciler.features.sandbox.spec import Sandbox
 from tests.support import manifests, raw_quotas
 from tests.support.bad_servers import serving, silent
@@ -139,10 +139,7 @@ def kafka_acls(sandbox: Sandbox, line: str) -> None:
     arguments = shlex.split(line.replace("HOST:PORT", sandbox.bootstrap_servers))
     assert arguments.pop(0) == "kafka-acls"
     tool = [
-        str(runtime.java),
-        "-XX:TieredStopAtLevel=1",
-        "-cp",
-        ":".join(map(str, runtime.jars)),
+        *jvm_command(runtime, folder=sandbox.folder, temporary=sandbox.folder, heap_mb=128),
         "org.apache.kafka.tools.AclCommand",
     ]
     done = subprocess.run([*tool, *arguments], capture_output=True, text=True, timeout=300, check=False)

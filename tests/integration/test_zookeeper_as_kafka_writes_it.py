@@ -91,7 +91,7 @@ def raw_changes(alteration: Alteration) -> Mapping[raw_quotas.RawEntity, Mapping
 
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.large)])
 def test_any_alterations_leave_the_nodes_that_kafka_leaves(zookeeper_kafka: Sandbox, seed: int) -> None:
-    steps = some_alterations(random.Random(seed), 40)
+    steps = some_alterations(random.Random(seed), 25)
     with (
         zookeeper_tree.zookeeper_client(zookeeper_kafka.zookeeper or "") as nodes,
         zookeeper_cluster(zookeeper_kafka.zookeeper or "") as cluster,

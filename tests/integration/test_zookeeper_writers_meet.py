@@ -74,7 +74,7 @@ class Meddler:
 
 def test_many_clients_of_new_users_are_written_at_once_and_all_are_there(place: str, nodes: KazooClient) -> None:
     def writer(number: int) -> Callable[[], None]:
-        mine = [setting(pair(f"user-{n % 7}", f"client-{number}-{n}"), 1.0 + n) for n in range(200)]
+        mine = [setting(pair(f"user-{n % 7}", f"client-{number}-{n}"), 1.0 + n) for n in range(140)]
 
         def act() -> None:
             with zookeeper_cluster(place) as cluster:
@@ -85,7 +85,7 @@ def test_many_clients_of_new_users_are_written_at_once_and_all_are_there(place: 
     together(*(writer(number) for number in range(3)))
     with zookeeper_cluster(place) as cluster:
         live = cluster.current_state().entities
-        assert live == {pair(f"user-{n % 7}", f"client-{number}-{n}"): {KEY: 1.0 + n} for number in range(3) for n in range(200)}
+        assert live == {pair(f"user-{n % 7}", f"client-{number}-{n}"): {KEY: 1.0 + n} for number in range(3) for n in range(140)}
         gone = cluster.alter([setting(entity, None, before=quotas[KEY]) for entity, quotas in live.items()], validate_only=False)
         assert {result.error_code for result in gone} == {0}
     with zookeeper_cluster(place) as cluster:

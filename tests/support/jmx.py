@@ -38,8 +38,14 @@ def attributes(kafka_version: str, port: int, pattern: str, *names: str) -> dict
 def _properties(kafka_version: str, port: int, pattern: str, *names: str) -> list[str]:
     """``MBEAN:ATTRIBUTE=VALUE``, one a line, as JmxTool prints it."""
     runtime = runtime_for(kafka_version)
-    command = [str(runtime.java), "-XX:TieredStopAtLevel=1", "-Dfile.encoding=UTF-8", "-Dsun.stdout.encoding=UTF-8"]
-    command += ["-cp", ":".join(map(str, runtime.jars)), "org.apache.kafka.tools.JmxTool"]
+    command = [str(runtime.java), "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", *runtime.class_options()]
+    command += [
+        "-Dfile.encoding=UTF-8",
+        "-Dsun.stdout.encoding=UTF-8",
+        "-cp",
+        runtime.class_path,
+        "org.apache.kafka.tools.JmxTool",
+    ]
     command += ["--jmx-url", f"service:jmx:rmi:///jndi/rmi://127.0.0.1:{port}/jmxrmi", "--one-time"]
     command += ["--report-format", "properties", "--object-name", pattern, "--attributes", ",".join(names)]
     done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=300, check=False)

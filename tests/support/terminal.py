@@ -14,31 +14,23 @@ import termios
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tests.support.command import COMMAND, environment
+from tests.support.command import COMMAND, environment, warm_process
 
 
 class Terminal:
     """A running ``kafka-quotas``, or ``command``, whose three streams are one terminal; ``seen`` is what it has printed."""
 
     def __init__(
-        self,
-        folder: Path,
-        *arguments: str,
-        command: Sequence[str] = COMMAND,
-        env: Mapping[str, str] | None = None,
-        columns: int = 80,
+        self, folder: Path, *arguments: str, command: Sequence[str] = (), env: Mapping[str, str] | None = None, columns: int = 80
     ) -> None:
         self._master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        variables = environment(env)
+        if not command:
+            command = (f"{warm_process().programs()}/kafka-quotas",) if warm_process().can_run(variables) else COMMAND
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
         self.process = subprocess.Popen(
-            [*command, *arguments],
-            cwd=folder,
-            env=environment(env),
-            start_new_session=True,
-            stdin=slave,
-            stdout=slave,
-            stderr=slave,
+            [*command, *arguments], cwd=folder, env=variables, start_new_session=True, stdin=slave, stdout=slave, stderr=slave
         )
         os.close(slave)
         self.seen = ""

@@ -13,6 +13,7 @@ import sys
 
 def main(at: str, arguments: list[str]) -> int:
     """Hand over arguments, folder, environment, umask and open files, and wait for the exit code."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))  # until there is a process that they are for
     umask = os.umask(0o077)
     os.umask(umask)
     folder = os.getcwd()  # noqa: PTH109 - pathlib takes as long as everything else here
@@ -27,6 +28,7 @@ def main(at: str, arguments: list[str]) -> int:
             pid = int(answers.readline())
             for number in (signal.SIGINT, signal.SIGTERM):
                 signal.signal(number, lambda received, _: os.kill(pid, received))
+            signal.pthread_sigmask(signal.SIG_SETMASK, ())
             code = int(answers.readline())
     if code < 0:
         signal.signal(-code, signal.SIG_DFL)

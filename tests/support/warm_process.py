@@ -1,8 +1,9 @@
 """A process of its own for every command, forked from one that has imported everything: a start takes no second of imports.
 
-The server is a fresh interpreter, started when the first command runs, and ends with its owner. Each connection brings one
-command: arguments, folder, environment and umask as JSON, standard output and error as open files. The server forks, the child
-runs the command's entry point as ``python -m reconciler`` would, and the connection gets its process id and its exit code.
+The server is a fresh interpreter, started when the first command runs. xdist's processes share one, and it ends within a second
+of the process that began the tests. Each connection brings one command: arguments, folder, environment and umask as JSON,
+standard output and error as open files. The server forks, the child runs the command's entry point as ``python -m reconciler``
+would, and the connection gets its process id and its exit code.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import contextlib
 import gc
 import json
 import os
+import secrets
 import shutil
 import signal
 import socket
@@ -24,13 +26,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from tests.support.polling import wait_until
+
 READ_AT_START: Final = ("PYTHON", "LC_", "LANG", "MALLOC", "LD_")
 """Beginnings of the variables that only a new interpreter obeys."""
 
 _LOADED: Final = (
-    "kafka.admin", "kazoo.client", "msgspec", "numpy", "pandas", "pyarrow.parquet", "pyspark.sql", "jsonschema", "jsonschema_rs",
-    "reconciler.cli.main", "reconciler.traffic.backtest", "reconciler.traffic.traffic_files",
+    "encodings.utf_8_sig", "jsonschema", "jsonschema_rs", "kafka.admin", "kazoo.client", "msgspec", "numpy", "pandas",
+    "pyarrow.parquet", "pyspark.sql",
 )  # fmt: skip
+"""Beside the command's own modules, which import others inside functions."""
 _MOST_BYTES: Final = 1 << 20
 
 
@@ -38,24 +43,32 @@ class WarmProcess:
     """The owner's side."""
 
     def __init__(self) -> None:
-        self._owner = os.getpid()
-        self._folder = tempfile.mkdtemp(prefix="warm-")
-        self._at = f"{self._folder}/server"
+        run = os.environ.get("PYTEST_XDIST_TESTRUNUID")
+        owner = os.getppid() if run else os.getpid()
+        folder = Path(tempfile.gettempdir()) / f"warm-{run or secrets.token_hex(16)}"
+        self._at = str(folder / "server")
         self._environ = dict(os.environ)
+        try:
+            folder.mkdir(mode=0o700)
+        except FileExistsError:  # another process of xdist makes it
+            wait_until(Path(self._at).exists)
+            return
         listener = socket.socket(socket.AF_UNIX)
-        listener.bind(self._at)
+        listener.bind(f"{self._at}.new")
         listener.listen(64)
-        self._server = subprocess.Popen(
-            [sys.executable, "-P", "-m", "tests.support.warm_process", str(listener.fileno())],
+        root = Path(__file__).parents[2]
+        subprocess.Popen(
+            [sys.executable, "-P", "-m", "tests.support.warm_process", str(listener.fileno()), str(owner), str(folder)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             pass_fds=[listener.fileno()],
-            cwd=Path(__file__).parents[2],
-            env={**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")])},
-        )
+            cwd=root,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")])},
+        ).returncode = 0  # it ends by itself
         listener.close()
-        atexit.register(self.close)
+        _program(folder / "bin" / "kafka-quotas", self._at)
+        Path(f"{self._at}.new").rename(self._at)
 
     def can_run(self, environ: Mapping[str, str]) -> bool:
         """Whether a new interpreter would read nothing of ``environ`` that the server did not."""
@@ -97,21 +110,14 @@ class WarmProcess:
 
     def programs(self) -> Path:
         """A folder for the ``PATH`` of a script: its ``kafka-quotas`` has its command run here."""
-        program = Path(self._folder) / "bin" / "kafka-quotas"
-        if not program.exists():
-            program.parent.mkdir()
-            client = Path(__file__).with_name("warm_client.py")
-            program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -I -S "{client}" "{self._at}" "$@"\n', encoding="utf-8")
-            program.chmod(0o755)
-        return program.parent
+        return Path(self._at).parent / "bin"
 
-    def close(self) -> None:
-        """End the server; commands that still run go on."""
-        if os.getpid() != self._owner or self._server.poll() is not None:
-            return
-        self._server.kill()
-        self._server.wait()
-        shutil.rmtree(self._folder, ignore_errors=True)
+
+def _program(path: Path, at: str) -> None:
+    path.parent.mkdir()
+    client = Path(__file__).with_name("warm_client.py")
+    path.write_text(f'#!/bin/sh\nexec "{sys.executable}" -I -S "{client}" "{at}" "$@"\n', encoding="utf-8")
+    path.chmod(0o755)
 
 
 def _text(file: Any) -> str:
@@ -120,22 +126,24 @@ def _text(file: Any) -> str:
     return text
 
 
-def _serve(listener: socket.socket) -> None:
+def _serve(listener: socket.socket, owner: int, folder: str) -> None:
     import importlib
+    import pkgutil
 
-    for name in _LOADED:
-        importlib.import_module(name)
-    registry = importlib.import_module("reconciler.cli.registry")
-    for name, command in registry.commands().items():
-        for each in (command, *registry.actions_of(name).values()):
-            if each.module:
-                importlib.import_module(each.module.partition(":")[0])
-    gc.collect()
-    gc.freeze()
+    import reconciler
+
+    own = [module.name for module in pkgutil.walk_packages(reconciler.__path__, "reconciler.")]
+    for name in (*_LOADED, *own):
+        if not name.endswith("__main__"):  # it would run the command
+            importlib.import_module(name)
+    # Constants that are made at their first use: of commands, findings and schemas.
+    importlib.import_module("reconciler.cli.registry").commands()
+    importlib.import_module("reconciler.model.finding").catalogue_tables()
+    importlib.import_module("reconciler.workflows").load_manifests(("examples/gitops-repository",))
+    gc.collect()  # so none begins in a command
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the process of a connection
-    owner = os.getppid()
-    listener.settimeout(5)
-    while os.getppid() == owner:
+    listener.settimeout(1)
+    while _is_alive(owner):
         try:
             connection, _ = listener.accept()
         except TimeoutError:
@@ -146,6 +154,15 @@ def _serve(listener: socket.socket) -> None:
             _answer(connection)
             os._exit(0)
         connection.close()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 def _answer(connection: socket.socket) -> None:
@@ -205,4 +222,4 @@ def _become(request: Mapping[str, Any], *files: int) -> None:
 
 
 if __name__ == "__main__":
-    _serve(socket.socket(fileno=int(sys.argv[1])))
+    _serve(socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2]), sys.argv[3])

@@ -86,7 +86,7 @@ def run_workflow(path: Path, machine: Machine, *, inputs: Mapping[str, Any] | No
 
     A workflow that is not called must be one for the event.
     """
-    document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    document = yaml.load(path.read_text(encoding="utf-8"), yaml.CSafeLoader)
     events = document[True]
     assert {"workflow_call", machine.github.get("event_name", "workflow_call")} & set(events)
     declared = (events.get("workflow_call") or events.get("workflow_dispatch") or {}).get("inputs", {})

@@ -3,10 +3,11 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
 import org.apache.kafka.common.metadata.ClientQuotaRecord;
 import org.apache.kafka.common.metadata.ClientQuotaRecord.EntityData;
-import org.apache.kafka.metadata.bootstrap.BootstrapDirectory;
 import org.apache.kafka.metadata.bootstrap.BootstrapMetadata;
+import org.apache.kafka.metadata.storage.Formatter;
 import org.apache.kafka.server.common.ApiMessageAndVersion;
 
 /**
@@ -20,8 +21,7 @@ public final class QuotaRecords {
 
   public static void premain(String file, Instrumentation unused) throws Exception {
     Path data = Path.of(System.getProperty("java.io.tmpdir")).resolveSibling("data");
-    BootstrapDirectory folder = new BootstrapDirectory(data.toString());
-    List<ApiMessageAndVersion> records = new ArrayList<>(folder.read().records());
+    List<ApiMessageAndVersion> records = new ArrayList<>(BootstrapMetadata.fromDirectory(data).records());
     for (String line : Files.readAllLines(Path.of(file))) {
       String[] fields = line.split("\t", -1);
       int parts = fields.length - 2;
@@ -32,6 +32,7 @@ public final class QuotaRecords {
       }
       records.add(new ApiMessageAndVersion(quota, (short) 0));
     }
-    folder.writeBinaryFile(BootstrapMetadata.fromRecords(records, "kafka-quotas tests"));
+    BootstrapMetadata first = BootstrapMetadata.fromRecords(records, "kafka-quotas tests");
+    Formatter.writeBoostrapSnapshot(data.toString(), first, Optional.empty(), first.featureLevel("kraft.version"), "CONTROLLER");
   }
 }
