@@ -6,7 +6,7 @@ from typing import Final
 
 from reconciler.features.sandbox.jars import ensure_jars, jar_set
 
-VERSIONS: Final = ("4.4.0", "3.9.2", "4.3.1")
+VERSIONS: Final = ("4.4.0", "3.9.2")
 
 
 if __name__ == "__main__":
