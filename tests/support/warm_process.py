@@ -13,6 +13,7 @@ import contextlib
 import gc
 import json
 import os
+import select
 import shutil
 import signal
 import socket
@@ -22,7 +23,7 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self
 
 READ_AT_START: Final = ("PYTHON", "LC_", "LANG", "MALLOC", "LD_")
 """Beginnings of the variables that only a new interpreter obeys."""
@@ -73,6 +74,14 @@ class WarmProcess:
         self, files: tuple[int, int, int], arguments: Sequence[str], *, cwd: Path, environ: Mapping[str, str], timeout: float
     ) -> int:
         """``run`` on these open files as standard input, output and error: the exit code."""
+        with self.start(files, arguments, cwd=cwd, environ=environ) as started:
+            try:
+                return started.wait(timeout)
+            finally:
+                started.kill()
+
+    def start(self, files: tuple[int, int, int], arguments: Sequence[str], *, cwd: Path, environ: Mapping[str, str]) -> Started:
+        """``run_on`` without waiting for its end."""
         status = Path("/proc/self/status").read_text("ascii", "replace")
         request = {
             "arguments": list(arguments),
@@ -80,20 +89,13 @@ class WarmProcess:
             "environ": dict(environ),
             "umask": int(status.split("Umask:", 1)[1].split(None, 1)[0], 8),
         }
-        with socket.socket(socket.AF_UNIX) as connection:
-            connection.settimeout(timeout)
-            connection.connect(self._at)
-            content = json.dumps(request).encode()
-            rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", files))
-            connection.sendmsg([len(content).to_bytes(4, "big")], [rights])
-            connection.sendall(content)
-            with connection.makefile("r", encoding="ascii") as answers:
-                pid = int(answers.readline())
-                try:
-                    return int(answers.readline())
-                except TimeoutError:
-                    os.kill(pid, signal.SIGKILL)
-                    raise subprocess.TimeoutExpired(list(arguments), timeout) from None
+        connection = socket.socket(socket.AF_UNIX)
+        connection.connect(self._at)
+        content = json.dumps(request).encode()
+        rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", files))
+        connection.sendmsg([len(content).to_bytes(4, "big")], [rights])
+        connection.sendall(content)
+        return Started(connection)
 
     def programs(self) -> Path:
         """A folder for the ``PATH`` of a script: its ``kafka-quotas`` has its command run here."""
@@ -112,6 +114,42 @@ class WarmProcess:
         self._server.kill()
         self._server.wait()
         shutil.rmtree(self._folder, ignore_errors=True)
+
+
+class Started:
+    """A command that runs, with those methods of ``Popen`` that a test of a service needs."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self._answers = connection.makefile("rb", buffering=0)
+        self.pid = int(self._answers.readline())
+        self._code: int | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._answers.close()
+        self._connection.close()
+
+    def poll(self) -> int | None:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.wait(0)
+        return self._code
+
+    def wait(self, timeout: float | None = None) -> int:
+        if self._code is None:
+            if not select.select([self._connection], [], [], timeout)[0]:
+                raise subprocess.TimeoutExpired(str(self.pid), timeout or 0)
+            self._code = int(self._answers.readline())
+        return self._code
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
 
 
 def _text(file: Any) -> str:
