@@ -98,15 +98,14 @@ def recorder(tmp_path: Path, *options: str, room: int | None = None) -> Iterator
             limited = [sys.executable, "-c", _SOFT_LIMIT, str(room), *COMMAND, *arguments]
             process = subprocess.Popen(limited, env=environment(), stdin=null, stderr=stderr, stdout=null)
     copier.start()
-    with process:
-        try:
-            running = RunningRecorder(process, log, folder)
-            running.until(lambda: running.events("started"))
-            yield running
-        finally:
-            process.kill()
-            process.wait()
-            copier.join()
+    running = RunningRecorder(process, log, folder)
+    try:
+        running.until(lambda: running.events("started"))
+        yield running
+    finally:
+        process.kill()
+        process.wait()
+        copier.join()
 
 
 def _copy(reading: int, log: Path) -> None:

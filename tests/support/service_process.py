@@ -67,11 +67,10 @@ def running(folder: Path, log: Path, *options: str, fresh: bool = False) -> Iter
             process = subprocess.Popen([*COMMAND, *arguments], env=environment(), stdin=null, stderr=stderr)
         else:
             process = start_on((null.fileno(), null.fileno(), stderr.fileno()), *arguments, cwd=log.parent)
-    with process:
-        try:
-            service = Running(process, log)
-            service.until(lambda: service.events("started"))
-            yield service
-        finally:
-            process.kill()
-            process.wait()
+    service = Running(process, log)
+    try:
+        service.until(lambda: service.events("started"))
+        yield service
+    finally:
+        process.kill()
+        process.wait()

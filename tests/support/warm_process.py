@@ -23,7 +23,7 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final
 
 READ_AT_START: Final = ("PYTHON", "LC_", "LANG", "MALLOC", "LD_")
 """Beginnings of the variables that only a new interpreter obeys."""
@@ -74,11 +74,12 @@ class WarmProcess:
         self, files: tuple[int, int, int], arguments: Sequence[str], *, cwd: Path, environ: Mapping[str, str], timeout: float
     ) -> int:
         """``run`` on these open files as standard input, output and error: the exit code."""
-        with self.start(files, arguments, cwd=cwd, environ=environ) as started:
-            try:
-                return started.wait(timeout)
-            finally:
-                started.kill()
+        started = self.start(files, arguments, cwd=cwd, environ=environ)
+        try:
+            return started.wait(timeout)
+        finally:
+            started.kill()
+            started.wait()
 
     def start(self, files: tuple[int, int, int], arguments: Sequence[str], *, cwd: Path, environ: Mapping[str, str]) -> Started:
         """``run_on`` without waiting for its end."""
@@ -125,13 +126,6 @@ class Started:
         self.pid = int(self._answers.readline())
         self._code: int | None = None
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._answers.close()
-        self._connection.close()
-
     def poll(self) -> int | None:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.wait(0)
@@ -141,7 +135,8 @@ class Started:
         if self._code is None:
             if not select.select([self._connection], [], [], timeout)[0]:
                 raise subprocess.TimeoutExpired(str(self.pid), timeout or 0)
-            self._code = int(self._answers.readline())
+            with self._connection, self._answers:
+                self._code = int(self._answers.readline())
         return self._code
 
     def send_signal(self, number: int) -> None:
