@@ -18,7 +18,7 @@ from reconciler.traffic.kinds import Kind
 from reconciler.traffic.seconds.folder import SegmentFolder
 from reconciler.traffic.seconds.stored_rows import StoredRows, open_folder
 from reconciler.traffic.sources.normal_form import FILE, IDENTITY, ROWS
-from tests.support.placed_totals import no_spark
+from tests.support.local_traffic import no_spark
 
 START = 1_795_266_000
 CLIENT = st.tuples(

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from reconciler.logs import LIBRARIES
-from tests.support.warm_process import WarmProcess
+from tests.support.warm_process import Started, WarmProcess
 
 COMMAND = (sys.executable, "-m", "reconciler")
 PROGRESS = re.compile(r"^kafka-quotas: [a-zS][^\n]* \([\d.]+ (?:s|min)\)\n", re.MULTILINE)
@@ -88,6 +88,11 @@ def run_on(files: tuple[int, int, int], *arguments: str, cwd: Path, env: Mapping
     warm, variables = warm_process(), environment(env)
     assert warm.can_run(variables)
     return warm.run_on(files, arguments, cwd=cwd, environ=variables, timeout=600)
+
+
+def start_on(files: tuple[int, int, int], *arguments: str, cwd: Path) -> Started:
+    """``run_on`` without waiting for its end."""
+    return warm_process().start(files, arguments, cwd=cwd, environ=environment())
 
 
 @functools.cache

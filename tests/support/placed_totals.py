@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NoReturn
 
 from reconciler.traffic.request_traffic import TrafficSource
 from reconciler.traffic.seconds.stored_rows import StoredRows
@@ -11,11 +10,6 @@ from reconciler.traffic.sources.normal_form import IDENTITY
 
 Identity = tuple[int | str | None, ...]
 """Broker, kind, user, client-id and address."""
-
-
-def no_spark() -> NoReturn:
-    """In place of a session, for what needs none."""
-    raise AssertionError("Spark is not needed")
 
 
 def stored_seconds(recorded: TrafficSource) -> Iterator[tuple[Identity, int, int]]:

@@ -10,9 +10,13 @@ Found = TypeVar("Found")
 
 
 def wait_until(look: Callable[[], Found], *, within_s: float = 180.0) -> Found:
-    """Calls ``look`` until it returns something true, and returns that; fails at the deadline."""
-    deadline = time.monotonic() + within_s
+    """Calls ``look`` until it returns something true, and returns that; fails at the deadline.
+
+    What takes long is looked at less often: a look can be a read of many files, or a conversation with a broker.
+    """
+    begun = time.monotonic()
     while not (found := look()):
-        assert time.monotonic() < deadline, f"still not so after {within_s:.0f} s"
-        time.sleep(0.02)
+        waited_s = time.monotonic() - begun
+        assert waited_s < within_s, f"still not so after {within_s:.0f} s"
+        time.sleep(min(max(waited_s / 20, 0.02), 0.2))
     return found

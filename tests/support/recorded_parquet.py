@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -36,24 +37,16 @@ class Flow:
     ip: str | None = None
 
 
-def write_traffic(path: Path, flows: Iterable[Flow]) -> Path:
-    """The file, whose rows are in no order that means anything."""
-    rows = [row for flow in flows for row in _rows(flow)]
-    pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), path)
+def write_traffic(path: Path, flows: Iterable[Flow], *, start: datetime.datetime = START) -> Path:
+    """The file, whose rows are in no order that means anything. ``start``: in place of ``START``."""
+    pq.write_table(pa.concat_tables([SCHEMA.empty_table(), *(_table(flow, start) for flow in flows)]), path)
     return path
 
 
-def _rows(flow: Flow) -> Iterator[dict[str, object]]:
-    for number in range(round((flow.end_s - flow.begin_s) / flow.every_s)):
-        yield {
-            "ts": START + datetime.timedelta(seconds=flow.begin_s + number * flow.every_s),
-            "interval_ms": 0,
-            "broker": flow.broker,
-            "user": flow.user,
-            "client_id": flow.client_id,
-            "kind": flow.kind,
-            "amount": flow.amount,
-            "semantics": "event",
-            "throttled": flow.throttled,
-            "ip": flow.ip,
-        }
+def _table(flow: Flow, start: datetime.datetime) -> pa.Table:
+    count = max(0, round((flow.end_s - flow.begin_s) / flow.every_s))
+    after_us = np.rint((flow.begin_s + np.arange(count) * flow.every_s) * 1e6).astype(np.int64)
+    same = {**{name: getattr(flow, name, None) for name in SCHEMA.names}, "interval_ms": 0, "semantics": "event"}
+    columns = {field.name: pa.repeat(pa.scalar(same[field.name], field.type), count) for field in SCHEMA}
+    columns["ts"] = pa.array(round(start.timestamp() * 1e6) + after_us).cast(SCHEMA.field("ts").type)
+    return pa.table(columns, schema=SCHEMA)

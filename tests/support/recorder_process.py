@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import os
 import signal
 import subprocess
 import sys
@@ -11,12 +13,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tests.support.command import COMMAND, environment
+from tests.support.command import COMMAND, environment, start_on
 from tests.support.polling import wait_until
 from tests.support.service_process import Running
+from tests.support.warm_process import Started
 
 _SOFT_LIMIT = """
 import os, resource, sys
@@ -52,7 +54,7 @@ class ChangingPage:
 class RunningRecorder(Running):
     """A recorder that runs; its log is JSON lines in a file."""
 
-    def __init__(self, process: subprocess.Popen[bytes], log: Path, folder: Path) -> None:
+    def __init__(self, process: subprocess.Popen[bytes] | Started, log: Path, folder: Path) -> None:
         super().__init__(process, log)
         self.folder = folder
 
@@ -70,39 +72,43 @@ class RunningRecorder(Running):
 def recorded_rows(folder: Path) -> list[dict[str, Any]]:
     """The rows of all files that a backtest would read."""
     files = sorted(folder.glob("*.parquet"))
-    rows: list[dict[str, Any]] = pa.concat_tables(map(pq.read_table, files)).to_pylist() if files else []
-    return sorted(rows, key=lambda row: row["ts"])
+    return sorted((row for file in files for row in _rows_of(file)), key=lambda row: row["ts"])
+
+
+@functools.cache
+def _rows_of(file: Path) -> list[dict[str, Any]]:
+    """A recorder never changes a file."""
+    rows: list[dict[str, Any]] = pq.read_table(file).to_pylist()
+    return rows
 
 
 @contextmanager
 def recorder(tmp_path: Path, *options: str, room: int | None = None) -> Iterator[RunningRecorder]:
     """Started with a scrape a second, and a file a second; ``room``: no file may be larger at first."""
     folder, log = tmp_path / "history", tmp_path / "record.log"
-    arguments = ["record", "--folder", str(folder), "--interval", "1", "--file-seconds", "1", "--log-format", "json", *options]
-    limited = [] if room is None else [sys.executable, "-c", _SOFT_LIMIT, str(room)]
-    process = subprocess.Popen(
-        [*limited, *COMMAND, *arguments],
-        env=environment(),
-        stdin=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-    )
+    arguments = ("record", "--folder", str(folder), "--interval", "1", "--file-seconds", "1", "--log-format", "json", *options)
     # Through a pipe, since the limit of files is not for the log.
-    copier = threading.Thread(target=_copy, args=(process, log))
+    reading, writing = os.pipe()
+    copier = threading.Thread(target=_copy, args=(reading, log))
+    process: subprocess.Popen[bytes] | Started
+    with Path(os.devnull).open("r+b") as null, os.fdopen(writing, "wb") as stderr:
+        if room is None:
+            process = start_on((null.fileno(), null.fileno(), writing), *arguments, cwd=tmp_path)
+        else:
+            limited = [sys.executable, "-c", _SOFT_LIMIT, str(room), *COMMAND, *arguments]
+            process = subprocess.Popen(limited, env=environment(), stdin=null, stderr=stderr, stdout=null)
     copier.start()
+    running = RunningRecorder(process, log, folder)
     try:
-        running = RunningRecorder(process, log, folder)
         running.until(lambda: running.events("started"))
         yield running
     finally:
-        if process.poll() is None:
-            process.kill()
+        process.kill()
         process.wait()
         copier.join()
 
 
-def _copy(process: subprocess.Popen[bytes], log: Path) -> None:
-    assert process.stderr is not None
-    with process.stderr as lines, log.open("wb", buffering=0) as file:
+def _copy(reading: int, log: Path) -> None:
+    with os.fdopen(reading, "rb") as lines, log.open("wb", buffering=0) as file:
         for line in lines:
             file.write(line)

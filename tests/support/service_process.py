@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -13,14 +14,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.support.command import COMMAND, environment
+from tests.support.command import COMMAND, environment, start_on
 from tests.support.polling import wait_until
+from tests.support.warm_process import Started
 
 
 class Running:
     """A service that runs; its log is JSON lines in a file."""
 
-    def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
+    def __init__(self, process: subprocess.Popen[bytes] | Started, log: Path) -> None:
         self.process = process
         self.log = log
 
@@ -56,15 +58,19 @@ class Running:
 
 
 @contextmanager
-def running(folder: Path, log: Path, *options: str) -> Iterator[Running]:
-    command = [*COMMAND, "run", str(folder), "--port", "0", "--log-format", "json", *options]
-    with log.open("wb") as stderr:
-        process = subprocess.Popen(command, env=environment(), stdin=subprocess.DEVNULL, stderr=stderr)
+def running(folder: Path, log: Path, *options: str, fresh: bool = False) -> Iterator[Running]:
+    """``fresh``: by a new interpreter, not forked from one that has imported the modules."""
+    arguments = ("run", str(folder), "--port", "0", "--log-format", "json", *options)
+    process: subprocess.Popen[bytes] | Started
+    with log.open("wb") as stderr, Path(os.devnull).open("r+b") as null:
+        if fresh:
+            process = subprocess.Popen([*COMMAND, *arguments], env=environment(), stdin=null, stderr=stderr)
+        else:
+            process = start_on((null.fileno(), null.fileno(), stderr.fileno()), *arguments, cwd=log.parent)
+    service = Running(process, log)
     try:
-        service = Running(process, log)
         service.until(lambda: service.events("started"))
         yield service
     finally:
-        if process.poll() is None:
-            process.kill()
+        process.kill()
         process.wait()

@@ -15,6 +15,7 @@ import gc
 import json
 import os
 import secrets
+import select
 import shutil
 import signal
 import socket
@@ -86,6 +87,15 @@ class WarmProcess:
         self, files: tuple[int, int, int], arguments: Sequence[str], *, cwd: Path, environ: Mapping[str, str], timeout: float
     ) -> int:
         """``run`` on these open files as standard input, output and error: the exit code."""
+        started = self.start(files, arguments, cwd=cwd, environ=environ)
+        try:
+            return started.wait(timeout)
+        finally:
+            started.kill()
+            started.wait()
+
+    def start(self, files: tuple[int, int, int], arguments: Sequence[str], *, cwd: Path, environ: Mapping[str, str]) -> Started:
+        """``run_on`` without waiting for its end."""
         status = Path("/proc/self/status").read_text("ascii", "replace")
         request = {
             "arguments": list(arguments),
@@ -93,20 +103,13 @@ class WarmProcess:
             "environ": dict(environ),
             "umask": int(status.split("Umask:", 1)[1].split(None, 1)[0], 8),
         }
-        with socket.socket(socket.AF_UNIX) as connection:
-            connection.settimeout(timeout)
-            connection.connect(self._at)
-            content = json.dumps(request).encode()
-            rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", files))
-            connection.sendmsg([len(content).to_bytes(4, "big")], [rights])
-            connection.sendall(content)
-            with connection.makefile("r", encoding="ascii") as answers:
-                pid = int(answers.readline())
-                try:
-                    return int(answers.readline())
-                except TimeoutError:
-                    os.kill(pid, signal.SIGKILL)
-                    raise subprocess.TimeoutExpired(list(arguments), timeout) from None
+        connection = socket.socket(socket.AF_UNIX)
+        connection.connect(self._at)
+        content = json.dumps(request).encode()
+        rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", files))
+        connection.sendmsg([len(content).to_bytes(4, "big")], [rights])
+        connection.sendall(content)
+        return Started(connection)
 
     def programs(self) -> Path:
         """A folder for the ``PATH`` of a script: its ``kafka-quotas`` has its command run here."""
@@ -118,6 +121,36 @@ def _program(path: Path, at: str) -> None:
     client = Path(__file__).with_name("warm_client.py")
     path.write_text(f'#!/bin/sh\nexec "{sys.executable}" -I -S "{client}" "{at}" "$@"\n', encoding="utf-8")
     path.chmod(0o755)
+
+
+class Started:
+    """A command that runs, with those methods of ``Popen`` that a test of a service needs."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self._answers = connection.makefile("rb", buffering=0)
+        self.pid = int(self._answers.readline())
+        self._code: int | None = None
+
+    def poll(self) -> int | None:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.wait(0)
+        return self._code
+
+    def wait(self, timeout: float | None = None) -> int:
+        if self._code is None:
+            if not select.select([self._connection], [], [], timeout)[0]:
+                raise subprocess.TimeoutExpired(str(self.pid), timeout or 0)
+            with self._connection, self._answers:
+                self._code = int(self._answers.readline())
+        return self._code
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
 
 
 def _text(file: Any) -> str:

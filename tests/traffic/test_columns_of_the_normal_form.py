@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.support.placed_totals import no_spark, stored_seconds
+from tests.support.local_traffic import no_spark
+from tests.support.placed_totals import stored_seconds
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -12,7 +12,7 @@ from reconciler.features.compacting.segments import Compaction, SourceFile
 from reconciler.traffic import Kind, Reading, SegmentFolder, find_traffic
 from reconciler.traffic.seconds.stored_rows import open_folder
 from tests.support.all_kinds import rows, write
-from tests.support.placed_totals import no_spark
+from tests.support.local_traffic import no_spark
 
 ADDRESSES = ["0:0:0:0:0:0:0:1", "10.0.0.7", "10.0.0.8"]
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.support.command import Command, run
-from tests.support.placed_totals import no_spark, stored_seconds
+from tests.support.local_traffic import no_spark
+from tests.support.placed_totals import stored_seconds
 from tests.traffic.conftest import RECORDINGS
 
 if TYPE_CHECKING:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import datetime
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -31,14 +33,14 @@ from reconciler.policy import predictions_of
 from tests.builders import client
 from tests.support.command import Done, invoke
 from tests.support.manifests import cluster, quotas, snapshot
-from tests.support.recorded_parquet import SCHEMA, START, Flow, write_traffic
+from tests.support.recorded_parquet import Flow, write_traffic
 from tests.support.schemas import valid
 from tests.traffic.log_lines import line
 
 pytest.importorskip("pyarrow")
 
 KEY, WEEK_S = "producer_byte_rate", 7 * 86_400
-EVERY_S = 20.0
+EVERY_S = 60.0
 AMOUNT = 1_000_000
 """Of one request: at most 100 kB/s in the window of a broker."""
 LIMITS = {"steady": 150_000.0, "doubled": 150_000.0, "busy": 60_000.0, "gone": 150_000.0}
@@ -50,20 +52,16 @@ APPLIED = (
 NOON = APPLIED + datetime.timedelta(days=2, hours=4)
 
 
-def week(path: Path, begin: datetime.datetime, amounts: dict[str, int], throttled: dict[str, int]) -> Path:
-    """A week of requests every 20 s. ``throttled``: by client the number of its requests, from noon of the third day on."""
-    flows = [
-        Flow(user="ANONYMOUS", client_id=name, amount=amount, every_s=EVERY_S, end_s=WEEK_S) for name, amount in amounts.items()
-    ]
-    table = pq.read_table(write_traffic(path, flows)).to_pylist()
-    seen = dict.fromkeys(amounts, 0)
-    for row in table:
-        name = row["client_id"]
-        row["ts"] += begin - START
-        row["throttled"] = row["ts"] >= NOON and seen[name] < throttled.get(name, 0)
-        seen[name] += row["throttled"]
-    pq.write_table(pa.Table.from_pylist(table, schema=SCHEMA), path)
-    return path
+def week(path: Path, begin: datetime.datetime, amounts: dict[str, int], throttled: dict[str, float]) -> Path:
+    """A week of requests, one a minute. ``throttled``: by client for how many seconds from noon of the third day on."""
+    flows = []
+    for name, amount in amounts.items():
+        flow = Flow(user="ANONYMOUS", client_id=name, amount=amount, every_s=EVERY_S, end_s=WEEK_S)
+        first_s = (NOON - begin).total_seconds() if name in throttled else WEEK_S
+        last_s = min(first_s + throttled.get(name, 0), WEEK_S)
+        flows += [replace(flow, end_s=first_s), replace(flow, begin_s=last_s)]
+        flows.append(replace(flow, begin_s=first_s, end_s=last_s, throttled=True))
+    return write_traffic(path, flows, start=begin)
 
 
 @pytest.fixture(scope="module")
@@ -77,8 +75,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "now.json").write_text(snapshot({client(name): {KEY: limit} for name, limit in LIMITS.items()}))
     history = week(folder / "history.parquet", APPLIED - WEEK, dict.fromkeys(LIMITS, AMOUNT), {})
     since = {"steady": AMOUNT, "doubled": 2 * AMOUNT, "busy": AMOUNT}
-    count = int(WEEK_S / EVERY_S)
-    week(folder / "since.parquet", APPLIED, since, {"doubled": round(0.04 * count), "busy": count})
+    week(folder / "since.parquet", APPLIED, since, {"doubled": 0.04 * WEEK_S, "busy": WEEK_S})
     done = invoke("backtest", ".", "--current", "before.json", "--traffic", str(history), "--format", "json", cwd=folder)
     assert done.code == 0, done.err
     predicted = predictions_of(BACKTEST.read(done.out, name="backtest.json"), CHANGES, "prod")
@@ -186,9 +183,8 @@ def test_report_without_traffic_has_checked_no_prediction(folder: Path, tmp_path
 
 
 def test_traffic_of_an_hour_is_not_shown_as_a_week(folder: Path) -> None:
-    rows = pq.read_table(folder / "since.parquet").to_pylist()
-    hour = [row for row in rows if row["ts"] < APPLIED + datetime.timedelta(hours=1)]
-    pq.write_table(pa.Table.from_pylist(hour, schema=SCHEMA), folder / "hour.parquet")
+    rows, end = pq.read_table(folder / "since.parquet"), APPLIED + datetime.timedelta(hours=1)
+    pq.write_table(rows.filter(pc.less(rows["ts"], pa.scalar(end))), folder / "hour.parquet")
     day = f"{APPLIED:%Y-%m-%d}"
     note = f"The traffic covers {day} 08:00 UTC to {day} 08:59 UTC only. The rest of this time is not checked."
     assert note in why(folder, traffic="hour.parquet").out
@@ -197,8 +193,9 @@ def test_traffic_of_an_hour_is_not_shown_as_a_week(folder: Path) -> None:
 
 def test_traffic_with_a_hole_of_two_days_names_it(folder: Path) -> None:
     first, last = (APPLIED + datetime.timedelta(days=days) for days in (3, 5))
-    rows = [row for row in pq.read_table(folder / "since.parquet").to_pylist() if not first <= row["ts"] < last]
-    pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), folder / "holed.parquet")
+    rows = pq.read_table(folder / "since.parquet")
+    holed = rows.filter(pc.or_(pc.less(rows["ts"], pa.scalar(first)), pc.greater_equal(rows["ts"], pa.scalar(last))))
+    pq.write_table(holed, folder / "holed.parquet")
     note = "Throttles can be missing: broker 1 has no lines for 48 h of "
     assert note in " ".join(why(folder, traffic="holed.parquet").out.split())
     assert "can be missing" not in why(folder).out

@@ -28,7 +28,7 @@ def rules_of(*entities: tuple[Entity, dict[str, float]], cluster: str = "prod", 
 
 
 def all_rules(text: str) -> list[dict[str, Any]]:
-    return [rule for group in yaml.safe_load(text)["groups"] for rule in group["rules"]]
+    return [rule for group in yaml.load(text, yaml.CSafeLoader)["groups"] for rule in group["rules"]]
 
 
 def limits(text: str) -> list[tuple[dict[str, str], str]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import duckdb
 import pyarrow as pa
@@ -19,15 +18,13 @@ from reconciler.features.prometheus.metric_verdicts import share_interval
 from reconciler.model import Verdict
 from reconciler.model.entity import Entity
 from reconciler.resolution.resolver import Resolver
-from reconciler.traffic import BacktestRequest, find_traffic, open_traffic
+from reconciler.traffic import BacktestRequest, find_traffic
 from reconciler.traffic.judging.evidence import Evidence
 from tests.support.backtest_reports import provenance
 from tests.support.kafka_quota_classes import Rate
+from tests.support.local_traffic import open_here
 from tests.support.quota_oracles import Arrival, replayed
 from tests.support.recorded_parquet import SCHEMA
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 KEY = "producer_byte_rate"
 ALICE = Entity.of({"user": "alice"})
@@ -75,13 +72,9 @@ def row(at_ms: int, user: str, client_id: str | None, amount: int, every_ms: int
     }  # fmt: skip
 
 
-def no_spark() -> SparkSession:
-    raise AssertionError("gauges need no Spark")
-
-
 def judged(folder: Path, rows: list[dict[str, object]], limit: float) -> Evidence:
     pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), folder / "gauges.parquet", row_group_size=50)
-    traffic = open_traffic(find_traffic([str(folder)]), no_spark, in_process=True)
+    traffic = open_here(find_traffic([str(folder)]))
     tables = {KEY: Resolver({ALICE: {KEY: limit}}, KEY)}
     question = BacktestRequest(current=None, proposed={}, declared={})
     return traffic.evidence(question, (tables, tables), provenance())
@@ -167,13 +160,13 @@ samples = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30)
 @given(samples)
 def test_samples_are_folded_as_in_sql(tmp_path_factory: pytest.TempPathFactory, rows: list[dict[str, object]]) -> None:
     folder = tmp_path_factory.mktemp("folded")
     table = pa.Table.from_pylist(rows, schema=SCHEMA)
     pq.write_table(table, folder / "a.parquet", row_group_size=7)
-    traffic = open_traffic(find_traffic([str(folder)]), no_spark, in_process=True)
+    traffic = open_here(find_traffic([str(folder)]))
     relation = duckdb.sql(
         "select broker, user, client_id, max(amount), count(*), epoch_us(min(ts)), epoch_us(max(ts)), "
         "count(*) filter (throttled), avg(interval_ms) filter (interval_ms <= 300000) from "

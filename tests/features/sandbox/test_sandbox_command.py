@@ -67,7 +67,8 @@ def test_without_a_command_it_runs_until_an_interrupt(environ: dict[str, str]) -
         login = ["--bootstrap-server", shown["with a login"].split()[0], *properties.split()]
         alter = ["--alter", "--entity-type", "users", "--entity-name", "carol", "--add-config", "producer_byte_rate=1024"]
         runtime = runtime_for(DEFAULT_KAFKA_VERSION)
-        program = [str(runtime.java), "-cp", ":".join(map(str, runtime.jars)), config_command_class(DEFAULT_KAFKA_VERSION)]
+        program = [str(runtime.java), "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", *runtime.class_options()]
+        program += ["-cp", runtime.class_path, config_command_class(DEFAULT_KAFKA_VERSION)]
         subprocess.run([*program, *login, *alter], check=True, capture_output=True, timeout=300)
         value = {frozenset({("user", "carol")}): {"producer_byte_rate": 1024.0}}
         assert raw_quotas.describe(shown["bootstrap server"]) == value

@@ -13,17 +13,24 @@ from reconciler.features.service.loop import may_pass, retry_wait_s
 from reconciler.features.service.passes import PassOutcome, PassResult
 from reconciler.workflows.intent import load_intent
 from tests.builders import user
-from tests.fakes import FakeCluster
+from tests.fakes import FakeClock, FakeCluster
 from tests.support.service_world import ServiceWorld, write_manifests
 
 HOUR = 3600.0
+
+
+class BusyClock(FakeClock):
+    """Whatever waits for a moment is woken after 8 s."""
+
+    def sleep(self, seconds: float) -> None:
+        super().sleep(max(seconds, 8.0))
 
 
 @pytest.mark.bulk
 def test_an_outage_of_hours_costs_no_memory_and_ends_by_itself(tmp_path: Path) -> None:
     folder = write_manifests(tmp_path)
     intent = load_intent([str(folder)], cluster=None)
-    world = ServiceWorld(folder, FakeCluster(), load=lambda: (intent,))
+    world = ServiceWorld(folder, FakeCluster(), clock=BusyClock(), load=lambda: (intent,))
     world.down = UnreachableError("no broker can be reached (127.0.0.1:9092: connection refused)")
     world.run(HOUR)
 

@@ -91,7 +91,7 @@ def nobody_there(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_a_second_one_on_the_same_port_ends_at_once_and_ctrl_c_ends_the_first(nobody_there: Path, tmp_path: Path) -> None:
-    with running(nobody_there, tmp_path / "log") as service:
+    with running(nobody_there, tmp_path / "log", fresh=True) as service:
         port = service.events("started")[0]["port"]
         second = run("run", str(nobody_there), "--port", str(port), cwd=tmp_path)
 
