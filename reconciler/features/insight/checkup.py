@@ -250,8 +250,7 @@ def _exporters(opened: QuotaCluster | None, spec: ClusterSpec, quotas: Quotas) -
     try:
         if (server := configured_server(spec, None)) is not None:
             brokers = opened.brokers() if opened is not None and isinstance(opened, EveryBroker) else ()
-            asked = RateRequest(server=server, spec=spec)
-            yield from source_checks(asked, quotas=quotas, brokers=[node.id for node in brokers])
+            yield from source_checks(RateRequest(server=server, spec=spec), quotas=quotas, brokers=[node.id for node in brokers])
     except MissingDependencyError as error:
         yield skipped("source", str(error))
     except ReconcilerError as error:

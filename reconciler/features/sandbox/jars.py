@@ -84,8 +84,7 @@ def _artifact(line: str) -> Artifact:
 
 
 _FETCH_TIMEOUT_S: Final = 900.0
-_BRIEF_JAVA: Final = "-XX:TieredStopAtLevel=1"
-"""The second compiler takes a third of the processor's time of a fetch, and none of it pays off."""
+_BRIEF_JAVA: Final = "-XX:TieredStopAtLevel=1"  # the second compiler took a third of the processor's time of a fetch
 
 Fetch: TypeAlias = Callable[[Sequence[Artifact], Path, Path], None]
 """Called with artifacts, a folder to work in, and the folder that gets the jars. Raises ``SandboxError``.
@@ -110,7 +109,9 @@ def maven(artifacts: Sequence[Artifact], work: Path, jars: Path, *, program: Pat
         f"<version>{a.version}</version>{exclude_all}</dependency>\n"
         for a in artifacts
     )
-    pom = work / "pom.xml"
+    pom, options = work / "pom.xml", work / ".mvn" / "jvm.config"
+    options.parent.mkdir()
+    options.write_text(_BRIEF_JAVA, "utf-8")
     pom.write_text(
         '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
         "<groupId>local</groupId><artifactId>kafka-jars</artifactId><version>1</version><packaging>pom</packaging>\n"
@@ -138,9 +139,8 @@ def ivy(artifacts: Sequence[Artifact], work: Path, jars: Path, *, java: Path, py
         f'<configurations><conf name="default"/></configurations>\n<dependencies>\n{rows}</dependencies></ivy-module>\n',
         "utf-8",
     )
-    command = [str(java), _BRIEF_JAVA, "-cp", str(pyspark / "jars" / "*"), "org.apache.ivy.Main"]
-    command += ["-cache", str(work / "ivy-cache"), "-ivy", str(module), "-confs", "default"]
-    command += ["-retrieve", str(jars / "[artifact]-[revision].[ext]")]
+    command = [str(java), _BRIEF_JAVA, "-cp", str(pyspark / "jars" / "*"), "org.apache.ivy.Main", "-confs", "default"]
+    command += ["-cache", str(work / "ivy-cache"), "-ivy", str(module), "-retrieve", str(jars / "[artifact]-[revision].[ext]")]
     _run(command, name="Ivy", work=work)
 
 
@@ -156,16 +156,9 @@ def pyspark_folder() -> Path | None:
 def _run(command: list[str], *, name: str, work: Path) -> None:
     """Run one program in its own session, so that an interrupt reaches it and its children only through this function."""
     log = work / "fetch.log"
-    environ = {**os.environ, "MAVEN_OPTS": f"{_BRIEF_JAVA} {os.environ.get('MAVEN_OPTS', '')}"}
     with log.open("wb") as output:
         process = subprocess.Popen(
-            command,
-            cwd=work,
-            env=environ,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
+            command, cwd=work, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
         )
         try:
             code = process.wait(_FETCH_TIMEOUT_S)

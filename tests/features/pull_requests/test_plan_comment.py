@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 
@@ -92,6 +94,7 @@ def test_the_whole_comment_of_a_small_plan() -> None:
         "- Commit `1a2b3c4` with changes that are not committed",
     ):
         assert line in lines
+    assert "Commit" not in plan_markdown(replace(one, source=ManifestCommit()))
 
 
 def alert(one: Plan) -> str:
