@@ -115,6 +115,15 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return GroupOrFile(config, log) if config.getvalue("dist") == "loadgroup" else None
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """The processes of xdist have ended, and nothing runs any more when the tests have."""
+    from tests.support.warm_process import WarmProcess
+
+    if (xdist := session.config.pluginmanager.getplugin("dsession")) is not None:
+        WarmProcess.end(xdist.nodemanager.testrunuid)
+
+
 @pytest.fixture(scope="session")
 def kafka_sandbox() -> Iterator[Sandbox]:
     """One KRaft node of the default version: users alice, bob and carol on the SASL listener, request log on."""

@@ -1,9 +1,9 @@
 """A process of its own for every command, forked from one that has imported everything: a start takes no second of imports.
 
-The server is a fresh interpreter, started when the first command runs. xdist's processes share one, and it ends within a second
-of the process that began the tests. Each connection brings one command: arguments, folder, environment and umask as JSON,
-standard output and error as open files. The server forks, the child runs the command's entry point as ``python -m reconciler``
-would, and the connection gets its process id and its exit code.
+The server is a fresh interpreter, started when the first command runs. xdist's processes share one, which ends when they have;
+without them it ends within a second of the tests. Each connection brings one command: arguments, folder, environment and umask
+as JSON, standard output and error as open files. The server forks, the child runs the command's entry point as ``python -m
+reconciler`` would, and the connection gets its process id and its exit code.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tests.support.polling import wait_until
+from tests.support.processes import commands_with
 
 READ_AT_START: Final = ("PYTHON", "LC_", "LANG", "MALLOC", "LD_")
 """Beginnings of the variables that only a new interpreter obeys."""
@@ -110,6 +111,16 @@ class WarmProcess:
         connection.sendmsg([len(content).to_bytes(4, "big")], [rights])
         connection.sendall(content)
         return Started(connection)
+
+    @staticmethod
+    def end(run: str) -> None:
+        """End the server that the processes of a run of xdist shared, if they had one; commands that still run go on."""
+        folder = Path(tempfile.gettempdir()) / f"warm-{run}"
+        if processes := commands_with(str(folder)):
+            server = min(processes)
+            os.kill(server, signal.SIGKILL)
+            wait_until(lambda: server not in commands_with(str(folder)))
+        shutil.rmtree(folder, ignore_errors=True)
 
     def programs(self) -> Path:
         """A folder for the ``PATH`` of a script: its ``kafka-quotas`` has its command run here."""
