@@ -1,6 +1,6 @@
 # Every target sets up what it needs first; that takes a few minutes once, and no time when nothing changed.
 # Nothing is written outside .venv, the caches that git ignores, and the user's cache folder (Kafka's jars).
-.PHONY: help demo pictures test check large interop test-packages test-all soak site lint format setup pins lock clean compiled fetched
+.PHONY: help demo pictures test check large interop test-packages test-all soak site lint format setup pins lock clean compiled
 
 BIN = .venv/bin
 # The arguments of pytest. Three at a time: where one waits for a broker's timeout, two cores have other work.
@@ -18,7 +18,7 @@ pictures: setup ## the pictures of README and docs; runs the demo, Chromium and 
 	@$(BIN)/python tools/pictures.py
 
 test: setup ## set-up, every check, every test, real servers included
-	@$(MAKE) --no-print-directory --jobs=3 lint compiled fetched
+	@$(MAKE) --no-print-directory --jobs=2 lint compiled
 	@$(BIN)/python -m pytest $(PYTEST_ARGS)
 
 check: setup ## before a commit: lint, types, unit and law tests with few examples; about a minute
@@ -32,8 +32,9 @@ test-packages: setup ## the wheel by pip, pipx and uv on each Python, older PySp
 	@$(BIN)/python -m pytest -q -m interop tests/interop/test_packages.py tests/interop/test_spark_versions.py \
 	  tests/interop/test_container_image.py tests/interop/test_kubernetes_packages.py
 
-large: setup ## the long tests: more processes, kills and sizes for what the tests of make test cover in small
+large: setup ## the long tests: more processes, kills, sizes and examples for what the tests of make test cover in small
 	@$(BIN)/python -m pytest $(PYTEST_ARGS) -m large
+	@$(BIN)/python -m pytest $(PYTEST_ARGS) --hypothesis-profile=many -m 'hypothesis and not kafka and not spark'
 
 test-all: test large interop ## all three
 
@@ -51,10 +52,6 @@ lint: ## ruff, mypy, import-linter, and the checks of the workflows
 # In a fresh clone, each of pytest's processes would compile every test: the work of nine seconds, three times.
 compiled: setup
 	@find tests/unit -name '*-pytest-*.pyc' 2>/dev/null | grep -q . || $(BIN)/python -m pytest -q --collect-only >/dev/null || true
-
-# The network's time, while lint has the processors'. Without a network, a test that needs a jar says so.
-fetched: setup
-	-@$(BIN)/python -m tests.support.fetched
 
 format: ## rewrite the code in the house format, and schemas/ of documents
 	@tools/setup.sh --without-java

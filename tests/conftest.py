@@ -29,7 +29,11 @@ os.environ.pop("COLUMNS", None)
 # A deadline is a timed assertion: on a busy machine it says nothing about the code.
 settings.register_profile("untimed", deadline=None, max_examples=60)
 settings.register_profile("brief", deadline=None, max_examples=5, database=None)
+settings.register_profile("many", deadline=None, max_examples=300)
 settings.load_profile("untimed")
+
+MOST_EXAMPLES = 120
+"""Of a law in ``make test``, whatever it asks for; ``make large`` gives it all."""
 
 SANDBOX_USERS = tuple(Login(name=name, password=f"{name}-secret") for name in ("alice", "bob", "carol"))
 
@@ -64,9 +68,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]
-    if config.getoption("--hypothesis-profile", None) == "brief":
+    profile = config.getoption("--hypothesis-profile", None)
+    if profile != "many":
         for item in items:
-            _limit_examples(getattr(item, "obj", None), settings().max_examples)
+            _limit_examples(getattr(item, "obj", None), settings().max_examples if profile == "brief" else MOST_EXAMPLES)
     grouped: dict[Path, str] = {}
     for fixture, group in GROUPS.items():
         for item in items:

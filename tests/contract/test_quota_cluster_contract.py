@@ -16,6 +16,7 @@ from reconciler.ports import EntityFilter, FilterComponent, FilterKind, QuotaClu
 from tests.builders import client, ip, pair, user
 from tests.fakes import FakeCluster
 
+pytestmark = pytest.mark.xdist_group("kafka")  # whose servers are asked for by name
 EXACT, IS_DEFAULT, ANY = FilterKind.EXACT, FilterKind.DEFAULT, FilterKind.SPECIFIED
 
 TEN_SHAPES = (

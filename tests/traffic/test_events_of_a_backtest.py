@@ -12,6 +12,7 @@ from tests.support.command import Command, Done, run
 from tests.support.manifests import quotas
 from tests.support.recorded_parquet import Flow, write_traffic
 
+pytestmark = pytest.mark.xdist_group("spark")  # whose session is asked for by name
 MANIFEST = quotas(({"user": "alice"}, {"producer_byte_rate": 500}))
 HERE = pytest.param((), "this process", id="this process")
 SPARK = pytest.param(("--master", "local[2]"), "Spark", marks=pytest.mark.spark, id="Spark")
