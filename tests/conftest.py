@@ -94,7 +94,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
-    """End the servers of a group behind its last test: three nodes of Kafka that nobody asks take an eighth of a processor."""
+    """End the servers of a group after its last test: three idle nodes of Kafka take an eighth of a processor."""
     group = group_of(item)
     if group is None or (nextitem is not None and group_of(nextitem) == group):
         return

@@ -79,7 +79,7 @@ with_pip() {
 pip_config() { "$venv/bin/python" -m pip config get "global.$1" 2>/dev/null || :; }
 
 # uv fetches at the same time what pip fetches in turn, and PySpark's wheel is built without compressing its jars again: a
-# quarter of the time. uv gets the index and the certificates that pip is told of. Where it still fails, pip does the work.
+# quarter of the time. uv gets the index and the certificates of pip's settings. If it still fails, pip does the work.
 with_uv() (
   with_pip --only-binary uv uv || return
   index=${UV_DEFAULT_INDEX:-${PIP_INDEX_URL:-$(pip_config index-url)}}

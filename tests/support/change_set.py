@@ -1,7 +1,7 @@
 """Changes that take several requests, and the proof that whatever was said about them agrees with what the brokers hold.
 
-A request of this tool holds 1 MiB, which 34 names of 30,000 letters fill. Here it holds as many names of 1,000 letters, unless
-``whole_requests`` are wanted.
+A request of this tool takes 1 MiB, which 34 names of 30,000 letters fill. A test's request takes 34 names of 1,000 letters,
+except with ``whole_requests``.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class ChangeSet:
     """A folder whose manifests want something of a cluster, which gets what was there before.
 
     ``alone``: the cluster has nothing else, and gets nothing else; without it, other entities are no concern of this.
-    ``whole_requests``: they hold as much as a user's do.
+    ``whole_requests``: of the size that a user's have.
     """
 
     def __init__(

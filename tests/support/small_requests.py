@@ -1,4 +1,4 @@
-"""``kafka-quotas`` whose requests hold less: three take 102 short names, which costs a broker a tenth of 3 MiB of names."""
+"""``kafka-quotas`` with smaller requests: three take 102 short names, which costs a broker a tenth of 3 MiB of names."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ VARIABLE: Final = "TESTS_REQUEST_BYTES"
 
 
 def obey(environ: Mapping[str, str]) -> None:
-    """In this process a request holds as many bytes as ``VARIABLE`` says, where it says any."""
+    """Limit each request of this process to the bytes in ``VARIABLE``, if it is set."""
     from reconciler.apply.writing import ChunkLimits
 
     if size := environ.get(VARIABLE):
